@@ -1,0 +1,1 @@
+"""Commands that measure. What they write lies in `benchmarks/results/`, with machine, versions, commit and settings."""

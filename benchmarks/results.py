@@ -1,0 +1,48 @@
+"""One small JSON file a run, written whole or not at all, so that an interrupted series goes on where it stopped."""
+
+import datetime
+import json
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+
+import psutil
+import torch
+
+from cifar.workers import cores
+
+RESULTS = Path(__file__).with_name("results")
+
+
+def machine() -> dict[str, object]:
+    """What a figure was measured on: processor, cores, memory, GPU, versions, date, commit of this repository."""
+    cpu = torch.cpu.get_capabilities()
+    command = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    return {
+        "cpu": cpu.get("cpu_name", platform.processor()),
+        "bf16": bool(cpu.get("avx512_bf16") or cpu.get("amx_bf16")),
+        "cores": cores(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30),
+        "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "horovod": version("horovod"),
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "commit": commit,
+    }
+
+
+def write(path: Path, content: dict) -> None:
+    """Write `content` with the machine's description to `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps({**content, "machine": machine()}, indent=1) + "\n")
+    part.replace(path)
+
+
+def read(folder: Path, arm: str) -> list[dict]:
+    """The results of one arm, in the order of their seeds."""
+    found = [json.loads(path.read_text()) for path in folder.glob(f"{arm}-*.json")]
+    return sorted(found, key=lambda result: result["seed"])

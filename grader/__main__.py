@@ -1,0 +1,46 @@
+"""The grader's command line: `python -m grader check PATH`."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from cifar.cli import OneLineParser
+from grader import profile, report
+from grader.check import check
+from grader.launch import SubmissionError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
+    args = _parse(arguments)
+    console = Console()
+    try:
+        result = check(args.path, args.output.resolve(), profile.load(args.profile), args.key, args.seed, console)
+    except SubmissionError as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("grader: interrupted; the run was ended, nothing was graded", file=sys.stderr)
+        return 130
+    report.show(result, console)
+    console.print(f"report: {args.output / 'report.json'}", highlight=False, soft_wrap=True)
+    return 0 if result.passed else 1
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = OneLineParser(prog="grader", description="Grade the four-worker assignment.", allow_abbrev=False)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    about = "launch a submission, watch it, grade it; exit status 0 only on a pass"
+    add = commands.add_parser("check", help=about, description=about).add_argument
+    add("path", type=Path, metavar="PATH", help="folder with the submission's train.py, or that file")
+    add("--output", type=Path, default=Path("runs/check"), metavar="DIR", help="for the report (default: %(default)s)")
+    add("--profile", choices=("full", "fast"), default="full", help="size of the run (default: %(default)s)")
+    add("--key", default="public", help="any text: re-keys classes, colours and test images (default: %(default)s)")
+    add("--seed", type=int, default=0, help="the seed handed to the submission (default: %(default)s)")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""One submission from source to report: prepare its data, launch it, gather the evidence, judge."""
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from rich.console import Console
+
+from cifar import sources
+from grader import datakey, evaluate, launch, observation, report
+from grader.evidence import Evidence
+from grader.profile import WORKERS, Profile
+from grader.progress import Watch
+
+
+def check(
+    submission: Path, root: Path, profile: Profile, key: str, seed: int, console: Console
+) -> report.Report:  # fmt: skip
+    """Grade `submission` in the folder `root` (made anew) and write `root/report.json`.
+
+    Raises launch.SubmissionError if it cannot be launched at all.
+    """
+    folders = launch.Folders(root)
+    shutil.rmtree(root, ignore_errors=True)
+    launch.copy_source(submission, folders.source)
+    data = datakey.rekey(sources.fetch(), key, profile.train_images, profile.test_images)
+    datakey.write_folder(data, folders.data)
+    with Watch(folders, profile, console) as watch:
+        run = launch.run(folders, profile, seed, watch)
+    evidence = _gather(folders, profile, run, data)
+    shutil.rmtree(folders.data)
+    record = {
+        "profile": vars(profile), "key": key, "seed": seed, "seconds": run.seconds, "versions": report.versions(),
+        "source_sha256": _hash(folders.source), "secret_accuracy": evidence.secret_accuracy,
+    }  # fmt: skip
+    result = report.judge(evidence, str(submission), record)
+    report.write_json(result, root / "report.json")
+    return result
+
+
+def _gather(folders: launch.Folders, profile: Profile, run: launch.Run, data: datakey.Rekeyed) -> Evidence:
+    workers = [observation.read_worker(folders.observe / f"rank{rank}.jsonl") for rank in range(WORKERS)]
+    metrics, metrics_error, checkpoint_error, visible, secret = [], "", "", None, None
+    try:
+        metrics = evaluate.read_metrics(folders.output / "metrics.jsonl")
+    except evaluate.EvaluationError as error:
+        metrics_error = str(error)
+    try:
+        network = evaluate.load_network(folders.output / "model.pt")
+        visible, secret = evaluate.accuracy(network, data.visible), evaluate.accuracy(network, data.secret)
+    except evaluate.EvaluationError as error:
+        checkpoint_error = str(error)
+    log = folders.log.read_text(errors="replace")
+    return Evidence(
+        profile, run, workers, log, metrics, metrics_error, checkpoint_error, visible, secret, len(data.visible)
+    )
+
+
+def _hash(source: Path) -> str:
+    """One hash for all of a submission's files, names included."""
+    digest = hashlib.sha256()
+    for path in sorted(source.rglob("*")):
+        if path.is_file():
+            digest.update(f"{path.relative_to(source)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -1,0 +1,90 @@
+"""Watches a run from outside while it goes: shows how far it is, and says when there is no point in going on."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from cifar.model import ResNet9
+from cifar.training import train_epoch
+from grader.launch import Folders
+from grader.profile import NETWORK_WIDTH, WORKERS, Profile
+
+LIMIT = 3  # times the reference's time: stock Horovod's waiting on few cores fits in
+START_SECONDS = 30  # for Python, PyTorch, Horovod and the data on all workers
+SEPARATE_UPDATES = 20  # after so many updates without an exchange the workers train separate networks
+REPORT_SECONDS = 20
+
+
+def reference_seconds(profile: Profile) -> float:
+    """How long the reference may take on this machine, from the speed of a few of its updates here and now."""
+    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    net = ResNet9(NETWORK_WIDTH).to(device)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
+    scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: 1)
+    images = torch.zeros(256, 3, 32, 32, dtype=torch.uint8, device=device)
+    batch = (images, torch.zeros(256, dtype=torch.int64, device=device))
+    train_epoch(net, optimizer, scheduler, [batch] * 2)  # the first updates choose kernels
+    started = time.perf_counter()
+    train_epoch(net, optimizer, scheduler, [batch] * 6).item()
+    seconds_an_image = (time.perf_counter() - started) / (6 * 256)
+    return START_SECONDS + profile.epochs * profile.train_images * seconds_an_image * 1.4  # 4 workers share the machine
+
+
+class Watch:
+    """Called with seconds and loopback bytes while a run goes; returns why to stop it, or an empty string."""
+
+    def __init__(self, folders: Folders, profile: Profile, console: Console):
+        self.files = [folders.observe / f"rank{rank}.jsonl" for rank in range(WORKERS)]
+        self.limit = LIMIT * reference_seconds(profile)
+        self.console, self.last_report = console, 0.0
+        columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+        self.bar = Progress(*columns, console=console, transient=True)
+        self.task = self.bar.add_task("starting four workers", total=profile.updates())
+
+    def __enter__(self) -> "Watch":
+        if self.console.is_terminal:
+            self.bar.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.bar.stop()
+
+    def __call__(self, seconds: float, loopback_bytes: int | None) -> str:
+        counts = [updates_so_far(path) for path in self.files]
+        self._show(min(counts), seconds)
+        if seconds > self.limit:
+            return (
+                f"Stopped after {seconds:.0f} s, three times what the reference takes on this machine. "
+                f"Updates by worker: {', '.join(map(str, counts))}. A hang, or every worker using all images?"
+            )
+        exchanged = loopback_bytes is None or loopback_bytes > 1e6 * SEPARATE_UPDATES
+        if min(counts) >= SEPARATE_UPDATES and not exchanged:
+            return (
+                f"Stopped after {min(counts)} updates: the workers have exchanged nothing, so they train "
+                f"{WORKERS} separate networks. Start with hvd.init() and hvd.DistributedOptimizer."
+            )
+        return ""
+
+    def _show(self, updates: int, seconds: float) -> None:
+        total = int(self.bar.tasks[0].total)
+        text = f"training: update {updates} of {total}" if updates else "starting four workers"
+        self.bar.update(self.task, completed=updates, description=text)
+        if not self.console.is_terminal and seconds - self.last_report >= REPORT_SECONDS:
+            self.last_report = seconds
+            self.console.print(f"{text}, {seconds:.0f} s", highlight=False)
+
+
+def updates_so_far(path: Path) -> int:
+    """The number in the last whole line of a worker's file; 0 while there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
+            lines = file.read().split(b"\n")[:-1]
+        return int(json.loads(lines[-1]).get("update", 0))
+    except (OSError, IndexError, ValueError, AttributeError, TypeError):
+        return 0

@@ -1,0 +1,94 @@
+"""The report of one check: judged once, then shown in the terminal and written as JSON."""
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from grader.evidence import Evidence
+from grader.rubric import MUST_PASS, RUBRIC, Line
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """A rubric line as judged."""
+
+    id: str
+    points: float
+    max: int
+    asks: str
+    seen: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Report:
+    """A grade: `passed`, points of 100, and its rows; `not_isolated` says what the run could have reached."""
+
+    submission: str
+    passed: bool
+    points: float
+    rows: list[Row]
+    not_isolated: str
+    record: dict
+
+
+def judge(evidence: Evidence, submission: str, record: dict) -> Report:
+    """Apply the rubric in order; a line whose prerequisite is not met gets no points and says which one."""
+    rows: dict[str, Row] = {}
+    for line in RUBRIC:
+        rows[line.id] = _judge_line(line, evidence, rows)
+    passed = all(rows[name].points == rows[name].max for name in MUST_PASS)
+    warning = "The run was not isolated: it ran as you, with your files and network. Check only code that you trust."
+    points = sum(row.points for row in rows.values())
+    return Report(submission, passed, points, list(rows.values()), warning, record)
+
+
+def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
+    unmet = [name for name in line.needs if rows[name].points < rows[name].max]
+    if unmet:
+        return Row(line.id, 0, line.points, line.asks, "not judged", f"first: {unmet[0]}")
+    finding = line.check(evidence)
+    return Row(line.id, line.points * finding.share, line.points, line.asks, finding.seen, finding.advice)
+
+
+def versions() -> dict[str, str]:
+    """What the grade was measured with."""
+    from importlib.metadata import version
+
+    return {"python": platform.python_version(), "torch": torch.__version__, "horovod": version("horovod")}
+
+
+def write_json(report: Report, path: Path) -> None:
+    """Write the report as JSON, whole or not at all."""
+    part = path.with_suffix(".part")
+    part.write_text(json.dumps({"schema": SCHEMA, **asdict(report)}, indent=1) + "\n")
+    part.replace(path)
+
+
+def printable(text: str) -> str:
+    """Text from a submission without control characters or markup: it must not steer the terminal."""
+    return escape("".join(letter if letter.isprintable() else " " for letter in text))
+
+
+def show(report: Report, console: Console) -> None:
+    """Print the grade card."""
+    table = Table(title=f"Grade card: {printable(report.submission)}", title_justify="left", show_lines=True)
+    table.add_column("Points", justify="right", no_wrap=True)
+    table.add_column("What is asked")
+    table.add_column("What was seen, and what to change", ratio=1)
+    for row in report.rows:
+        full = row.points == row.max
+        seen = printable(row.seen) + (f"\n[bold]{printable(row.message)}[/]" if row.message else "")
+        table.add_row(f"[{'green' if full else 'red'}]{row.points:g} / {row.max}[/]", row.asks, seen)
+    console.print(table)
+    verdict = "[bold green]PASSED[/]" if report.passed else "[bold red]NOT PASSED[/]"
+    console.print(f"{verdict}  {report.points:g} of 100 points", highlight=False)
+    console.print(f"[dim]{report.not_isolated}[/]")

@@ -1,0 +1,78 @@
+"""The options that the lesson scripts share."""
+
+import argparse
+from pathlib import Path
+from typing import NoReturn
+
+from cifar import sources
+from cifar.workers import stop
+
+
+class OneLineParser(argparse.ArgumentParser):
+    """A parser that answers a wrong option with one line, on rank 0 alone, and exit status 1 on all ranks."""
+
+    def error(self, message: str) -> NoReturn:
+        stop(f"{message} (--help lists the options)")
+
+
+def positive(text: str) -> int:
+    """An argument that must be a whole number of 1 or more."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {text!r}")
+    return int(text)
+
+
+def positive_real(text: str) -> float:
+    """An argument that must be a finite number above 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text!r}")
+    return value
+
+
+def parse(description: str, epochs: int, batch_size: int, lr: float, arguments: list[str] | None = None):
+    """The lesson scripts' options as a namespace; the defaults that differ from script to script are passed in."""
+    parser = OneLineParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    add = parser.add_argument
+    add(
+        "--data-dir",
+        type=Path,
+        metavar="D",
+        help=f"folder with CIFAR-10's six .bin files (default: {sources.cache_folder()}, fetched on first use)",
+    )
+    add(
+        "--output-dir",
+        type=Path,
+        metavar="O",
+        default=Path("runs") / parser.prog.removesuffix(".py"),
+        help="folder for metrics.jsonl and model.pt (default: %(default)s)",
+    )
+    add(
+        "--epochs",
+        type=positive,
+        metavar="E",
+        default=epochs,
+        help="passes through the training images (default: %(default)s)",
+    )
+    add(
+        "--batch-size",
+        type=positive,
+        metavar="B",
+        default=batch_size,
+        help="images a worker uses for one update (default: %(default)s)",
+    )
+    add("--lr", type=positive_real, default=lr, help="base learning rate, for one worker (default: %(default)s)")
+    add("--seed", type=int, metavar="S", default=0, help="seed of weights and shuffles (default: %(default)s)")
+    add("--images", type=positive, metavar="N", help="use the first N training images only (default: all 50,000)")
+    add(
+        "--device",
+        choices=("auto", "cpu", "cuda"),
+        default="auto",
+        help="where to compute: auto takes GPUs where there are any (default: %(default)s)",
+    )
+    return parser.parse_args(arguments)  # fmt: skip

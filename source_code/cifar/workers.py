@@ -1,0 +1,93 @@
+"""What each worker process needs to know of the others: its device and threads, how to wait, how to stop."""
+
+import os
+import sys
+import time
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import NoReturn
+
+import torch
+
+# A waiting worker asks every 0.3 ms: short beside an all-reduce (tens of ms on a CPU), long enough to free the core.
+POLL_SECONDS = 0.0003
+
+
+def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.device:
+    """The device for this worker, and its share of the threads; the machine's first worker says which, once.
+
+    `wanted` is `auto`, `cpu` or `cuda`. A GPU each where there are enough, else the GPUs are shared, else the CPU
+    with `max(1, cores // local_size)` threads a worker.
+    """
+    gpus = torch.cuda.device_count() if wanted != "cpu" else 0
+    if wanted == "cuda" and gpus == 0:
+        stop("--device cuda: PyTorch sees no GPU here. Use --device cpu, or install a CUDA build of PyTorch.")
+    if wanted == "auto" and local_size > 1 and not _horovod_reads_gpu():
+        gpus = 0
+    threads = max(1, cores() // local_size)
+    torch.set_num_threads(threads)
+    device = torch.device("cuda", local_rank % gpus) if gpus else torch.device("cpu")
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    if local_rank == 0:
+        print(_placement(local_size, gpus, threads), flush=True)
+    return device
+
+
+def cores() -> int:
+    """CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def _horovod_reads_gpu() -> bool:
+    """Whether Horovod was built with CUDA: without, it may read a gradient on the GPU before it has been computed."""
+    import horovod.torch as hvd
+
+    return bool(hvd.cuda_built())
+
+
+def _placement(workers: int, gpus: int, threads: int) -> str:
+    who = "1 worker" if workers == 1 else f"{workers} workers"
+    if gpus == 0:
+        return f"{who} on the CPU, {threads} thread{'s' * (threads > 1)} each"
+    if gpus >= workers:
+        return f"{who}, a GPU each ({torch.cuda.get_device_name()})"
+    return f"{who} sharing {gpus} GPU{'s' * (gpus > 1)} ({torch.cuda.get_device_name()})"
+
+
+def autocast(device: torch.device) -> AbstractContextManager:
+    """bfloat16 arithmetic where the hardware has it (about twice as fast), float32 elsewhere."""
+    if device.type == "cuda":
+        fast = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        has = torch.cpu.get_capabilities()
+        fast = has.get("avx512_bf16") or has.get("amx_bf16")
+    return torch.autocast(device.type, dtype=torch.bfloat16) if fast else nullcontext()
+
+
+def wait_for_gradients(optimizer: torch.optim.Optimizer) -> None:
+    """Sleep until the all-reduces that `backward()` began are done; with a plain optimizer there are none.
+
+    Horovod's own wait spins, so with more workers than cores they take the cores from the threads that communicate.
+    After this call Horovod finds every gradient ready: the same numbers, sooner. (It keeps its handles in `_handles`
+    and offers no public way to them; the version is pinned.)
+    """
+    handles = [handle for handle, _ in getattr(optimizer, "_handles", {}).values() if isinstance(handle, int)]
+    if handles:
+        import horovod.torch as hvd
+
+        for handle in handles:
+            while not hvd.poll(handle):
+                time.sleep(POLL_SECONDS)
+
+
+def stop(message: str) -> NoReturn:
+    """End this worker with one line on stderr and exit status 1.
+
+    Under `horovodrun` rank 0 speaks first. The launcher ends the others as soon as it leaves, so they speak only if
+    the fault is theirs alone.
+    """
+    if int(os.environ.get("HOROVOD_RANK", 0)) > 0:
+        time.sleep(2)
+    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
+    sys.exit(1)
