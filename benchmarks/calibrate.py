@@ -1,4 +1,4 @@
-"""Is the target of the assignment far from both: below what the reference reaches, above what the naive conversion does?
+"""Is the assignment's target well below what the reference reaches, and well above what the naive conversion does?
 
 Each arm is graded over several seeds by the grader itself, each seed under a key of its own, so that the spread
 includes which test images are secret. `python -m benchmarks calibrate` goes on where it was interrupted.
@@ -74,10 +74,8 @@ def bounds(profile: Profile) -> tuple[float, float]:
 def show(profile: Profile, console: Console) -> bool:
     """Print the calibration; returns whether the profile's target lies where it must."""
     for arm, row in summary(profile).items():
-        console.print(
-            f"{arm:10} {row['mean']:.2%} +- {row['deviation']:.2%} over {row['runs']} seeds, {row['seconds']:.0f} s a run",
-            highlight=False,
-        )
+        spread = f"{row['mean']:.2%} +- {row['deviation']:.2%} over {row['runs']} seeds"
+        console.print(f"{arm:10} {spread}, {row['seconds']:.0f} s a run", highlight=False)
     low, high = bounds(profile)
     holds = low < profile.target < high
     verdict = "lies between" if holds else "DOES NOT lie between"

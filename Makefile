@@ -1,0 +1,37 @@
+# Every target is one command that a person could type; `make course` and `make test` are the two to know.
+PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+RUN := .venv/bin/python
+
+.PHONY: help setup course test test-all lint format benchmark calibrate lock clean
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+setup:  ## make .venv: locked dependencies and Horovod
+	@$(PYTHON) source_code/install/install.py
+
+course: setup  ## from a bare machine to the reference solution's grade card
+	$(RUN) -m cifar.sources
+	$(RUN) -m grader check solutions/assignment --output runs/course
+
+test: setup lint  ## everything that CI runs
+	$(RUN) -m pytest
+
+lint: setup  ## formatter and linter, without changing anything
+	$(RUN) -m ruff format --check
+	$(RUN) -m ruff check
+
+format: setup  ## format the code and mend what the linter can mend
+	$(RUN) -m ruff check --fix
+	$(RUN) -m ruff format
+
+calibrate: setup  ## measure where the assignment's target must lie (100 minutes; goes on where it was interrupted)
+	$(RUN) -m benchmarks calibrate
+
+lock: setup  ## write requirements.txt from pyproject.toml
+	$(RUN) -m piptools compile -q --extra dev --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \
+		--no-emit-trusted-host --no-emit-options --no-header --no-annotate -o requirements.txt pyproject.toml
+	sed -i 's/+c[pu][u0-9]*$$//' requirements.txt
+
+clean:  ## remove the environment and what runs left (not the user's cache)
+	rm -rf .venv runs
