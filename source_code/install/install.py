@@ -82,7 +82,8 @@ def system_packages() -> None:
 
 def virtual_environment() -> None:
     """Make .venv if there is none that works."""
-    if subprocess.run([PYTHON, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0:
+    check = [PYTHON, "-m", "pip", "--version"]
+    if PYTHON.exists() and subprocess.run(check, capture_output=True, check=False).returncode == 0:
         return
     say(f"making a virtual environment in {VENV}")
     shutil.rmtree(VENV, ignore_errors=True)
