@@ -9,7 +9,7 @@ from cifar.workers import stop
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that answers a wrong option with one line, on rank 0 alone, and exit status 1 on all ranks."""
+    """A parser that answers a wrong option with one line, said once, and exit status 1 on all ranks."""
 
     def error(self, message: str) -> NoReturn:
         stop(f"{message} (--help lists the options)")

@@ -21,8 +21,9 @@ class Lamb(Optimizer):
     """LAMB with bias correction, without a clamp on the weight norm and without gradient clipping.
 
     A parameter group with `adapt=False` takes Adam's step, unscaled: see `parameter_groups`. Libraries differ: timm
-    clips the global gradient norm at 1.0 first, pytorch_optimizer adapts every parameter and clamps the weight norm
-    at 10, and the paper's own listing leaves the trust ratio's bounds open.
+    clips the global gradient norm at 1.0 first; pytorch_optimizer corrects no bias in the direction but divides the
+    rate by a correction after the trust ratio, adapts every parameter and clamps the weight norm at 10; the paper's
+    own listing leaves the trust ratio's bounds open.
     """
 
     def __init__(self, params, lr: float = 0.01, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6,

@@ -82,12 +82,13 @@ def wait_for_gradients(optimizer: torch.optim.Optimizer) -> None:
 
 
 def stop(message: str) -> NoReturn:
-    """End this worker with one line on stderr and exit status 1.
+    """End this worker with exit status 1 and one line on stderr, said by the first worker of each machine.
 
-    Under `horovodrun` rank 0 speaks first. The launcher ends the others as soon as it leaves, so they speak only if
-    the fault is theirs alone.
+    The others keep silent and wait: the launcher ends all workers when the first one leaves, and the one that speaks
+    must have spoken by then.
     """
-    if int(os.environ.get("HOROVOD_RANK", 0)) > 0:
-        time.sleep(2)
-    print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
+    if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) == 0:
+        print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
+    else:
+        time.sleep(10)
     sys.exit(1)

@@ -1,0 +1,49 @@
+"""What tests share: the folder with CIFAR-10, and real runs of scripts on real Horovod workers."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from cifar import sources
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SCRIPTS = REPOSITORY / "source_code"
+RUN_SECONDS = 180  # no run in the tests needs a third of it; a hang must not outlast the tests' patience
+
+
+@pytest.fixture(scope="session")
+def cifar10() -> Path:
+    """The user's cache folder with CIFAR-10, fetched if need be."""
+    return sources.fetch()
+
+
+def run_python(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
+    """Run this environment's Python with more environment variables; its output as text."""
+    command = [sys.executable, *map(str, arguments)]
+    env = os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, env=env, check=False)
+
+
+def run_workers(count: int, *arguments: object) -> subprocess.CompletedProcess:
+    """Run a script with `horovodrun -np count`; its output as text."""
+    bin_folder = Path(sys.executable).parent
+    command = [bin_folder / "horovodrun", "-np", str(count), sys.executable, *map(str, arguments)]
+    env = os.environ | {"PATH": os.pathsep.join([str(bin_folder), os.environ["PATH"]])}
+    return subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, env=env, check=False)
+
+
+def metrics(folder: Path) -> list[dict]:
+    """The lines of a run's `metrics.jsonl`."""
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture
+def without_registry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Make both sources unreachable for real: a closed port, and no npm on the path."""
+    monkeypatch.setattr(sources, "ARCHIVE", "http://127.0.0.1:9/cifar-10-binary.tar.gz")
+    monkeypatch.setenv("PATH", "/nonexistent")

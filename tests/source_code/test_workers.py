@@ -1,0 +1,38 @@
+"""Devices, threads, waiting and stopping."""
+
+import pytest
+import torch
+from torch import nn
+
+from cifar import workers
+from cifar.training import running_statistics
+
+
+@pytest.mark.parametrize(("local_size", "threads"), [(1, 2), (2, 1), (4, 1)])
+def test_cores_are_divided_among_the_workers(local_size: int, threads: int, monkeypatch, capsys):
+    monkeypatch.setattr(workers, "cores", lambda: 2)
+    before = torch.get_num_threads()
+    try:
+        assert workers.use_device("cpu", local_rank=0, local_size=local_size) == torch.device("cpu")
+        assert torch.get_num_threads() == threads
+        assert f"on the CPU, {threads} thread" in capsys.readouterr().out
+        workers.use_device("cpu", local_rank=local_size - 1 or 1, local_size=local_size)
+        assert capsys.readouterr().out == ""
+    finally:
+        torch.set_num_threads(before)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has the GPU that the message says is missing")
+def test_asking_for_a_gpu_that_is_not_there_is_one_line(capsys):
+    with pytest.raises(SystemExit):
+        workers.use_device("cuda")
+    assert "PyTorch sees no GPU here. Use --device cpu" in capsys.readouterr().err
+
+
+def test_a_plain_optimizer_waits_for_nobody():
+    workers.wait_for_gradients(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1))
+
+
+def test_running_statistics_leave_out_the_counters():
+    net = nn.BatchNorm2d(3)
+    assert [tuple(buffer.shape) for buffer in running_statistics(net)] == [(3,), (3,)]
