@@ -1,6 +1,7 @@
 """Measure: `python -m benchmarks calibrate`."""
 
 import argparse
+import signal
 import sys
 
 from rich.console import Console
@@ -13,11 +14,16 @@ from grader import profile
 def main() -> int:
     """Exit status 0 if what was measured is as the course says."""
     args = _parse()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run in progress is ended, as on Ctrl-C
     console = Console()
     settings = profile.load(args.profile)
-    if not args.show:
-        calibrate.run(settings, args.seeds, console)
-    return 0 if calibrate.show(settings, console) else 1
+    try:
+        if not args.show:
+            calibrate.run(settings, args.seeds, console)
+        return 0 if calibrate.show(settings, console) else 1
+    except KeyboardInterrupt:
+        print("benchmarks: interrupted; what is done is kept, the same command goes on", file=sys.stderr)
+        return 130
 
 
 def _parse() -> argparse.Namespace:

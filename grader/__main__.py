@@ -1,6 +1,7 @@
 """The grader's command line: `python -m grader check PATH`."""
 
 import argparse
+import signal
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from grader.launch import SubmissionError
 def main(arguments: list[str] | None = None) -> int:
     """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
     args = _parse(arguments)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run is ended, as on Ctrl-C
     console = Console()
     try:
         result = check(args.path, args.output.resolve(), profile.load(args.profile), args.key, args.seed, console)

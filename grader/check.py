@@ -16,12 +16,12 @@ from grader.progress import Watch
 def check(
     submission: Path, root: Path, profile: Profile, key: str, seed: int, console: Console
 ) -> report.Report:  # fmt: skip
-    """Grade `submission` in the folder `root` (made anew) and write `root/report.json`.
+    """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json`.
 
     Raises launch.SubmissionError if it cannot be launched at all.
     """
     folders = launch.Folders(root)
-    shutil.rmtree(root, ignore_errors=True)
+    folders.clear()
     launch.copy_source(submission, folders.source)
     data = datakey.rekey(sources.fetch(), key, profile.train_images, profile.test_images)
     datakey.write_folder(data, folders.data)
@@ -31,10 +31,10 @@ def check(
     shutil.rmtree(folders.data)
     record = {
         "profile": vars(profile), "key": key, "seed": seed, "seconds": run.seconds, "versions": report.versions(),
-        "source_sha256": _hash(folders.source), "secret_accuracy": evidence.secret_accuracy,
+        "source_sha256": source_hash(folders.source), "secret_accuracy": evidence.secret_accuracy,
     }  # fmt: skip
     result = report.judge(evidence, str(submission), record)
-    report.write_json(result, root / "report.json")
+    report.write_json(result, folders.report)
     return result
 
 
@@ -56,7 +56,7 @@ def _gather(folders: launch.Folders, profile: Profile, run: launch.Run, data: da
     )
 
 
-def _hash(source: Path) -> str:
+def source_hash(source: Path) -> str:
     """One hash for all of a submission's files, names included."""
     digest = hashlib.sha256()
     for path in sorted(source.rglob("*")):

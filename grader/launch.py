@@ -53,6 +53,17 @@ class Folders:
     def log(self) -> Path:
         return self.root / "output.log"
 
+    @property
+    def report(self) -> Path:
+        return self.root / "report.json"
+
+    def clear(self) -> None:
+        """Remove what an earlier run left here, and nothing else: the folder is the caller's."""
+        for folder in (self.source, self.data, self.output, self.observe):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.log.unlink(missing_ok=True)
+        self.report.unlink(missing_ok=True)
+
 
 @dataclass(frozen=True)
 class Run:
@@ -96,8 +107,8 @@ def command(folders: Folders, profile: Profile, seed: int) -> list[str]:
     ]  # fmt: skip
 
 
-def run(folders: Folders, profile: Profile, seed: int, watch: Callable[[float, int | None], str]) -> Run:
-    """Launch and wait. `watch(seconds, loopback bytes)` is called twice a second; a reason it returns ends the run.
+def run(folders: Folders, profile: Profile, seed: int, watch: Callable[[float], str]) -> Run:
+    """Launch and wait. `watch(seconds)` is called twice a second; a reason it returns ends the run.
 
     Nothing that the run started is left when this returns, also after an interrupt.
     """
@@ -115,7 +126,7 @@ def run(folders: Folders, profile: Profile, seed: int, watch: Callable[[float, i
         try:
             while process.poll() is None and not stopped:
                 time.sleep(0.5)
-                stopped = watch(time.monotonic() - started, exchanged())
+                stopped = watch(time.monotonic() - started)
         finally:
             seconds, loopback = time.monotonic() - started, exchanged()
             _end_everything(process, folders)

@@ -10,10 +10,11 @@ MAX_BYTES = 64 * 2**20  # a worker's file; an honest one has less than 2 MiB
 
 
 class First(BaseModel, strict=True):
-    """A worker's first line: hash of its weights before the first update, their size in bytes."""
+    """A worker's first line: hash of its weights before the first update, their bytes, Horovod's number of workers."""
 
     start: int
     bytes: NonNegativeInt
+    size: PositiveInt
 
 
 class Update(BaseModel, strict=True):

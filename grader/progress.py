@@ -1,5 +1,6 @@
 """Watches a run from outside while it goes: shows how far it is, and says when there is no point in going on."""
 
+import functools
 import json
 import os
 import time
@@ -12,11 +13,12 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 from cifar.model import ResNet9
 from cifar.training import train_epoch
 from grader.launch import Folders
+from grader.observation import read_worker
 from grader.profile import NETWORK_WIDTH, WORKERS, Profile
 
 LIMIT = 3  # times the reference's time: stock Horovod's waiting on few cores fits in
 START_SECONDS = 30  # for Python, PyTorch, Horovod and the data on all workers
-SEPARATE_UPDATES = 20  # after so many updates without an exchange the workers train separate networks
+SEPARATE_UPDATES = 20  # after so many updates without Horovod there is nothing more to learn from the run
 REPORT_SECONDS = 20
 
 
@@ -36,7 +38,7 @@ def reference_seconds(profile: Profile) -> float:
 
 
 class Watch:
-    """Called with seconds and loopback bytes while a run goes; returns why to stop it, or an empty string."""
+    """Called with the seconds so far while a run goes; returns why to stop it, or an empty string."""
 
     def __init__(self, folders: Folders, profile: Profile, console: Console):
         self.files = [folders.observe / f"rank{rank}.jsonl" for rank in range(WORKERS)]
@@ -54,7 +56,7 @@ class Watch:
     def __exit__(self, *exception: object) -> None:
         self.bar.stop()
 
-    def __call__(self, seconds: float, loopback_bytes: int | None) -> str:
+    def __call__(self, seconds: float) -> str:
         counts = [updates_so_far(path) for path in self.files]
         self._show(min(counts), seconds)
         if seconds > self.limit:
@@ -62,13 +64,17 @@ class Watch:
                 f"Stopped after {seconds:.0f} s, three times what the reference takes on this machine. "
                 f"Updates by worker: {', '.join(map(str, counts))}. A hang, or every worker using all images?"
             )
-        exchanged = loopback_bytes is None or loopback_bytes > 1e6 * SEPARATE_UPDATES
-        if min(counts) >= SEPARATE_UPDATES and not exchanged:
+        if min(counts) >= SEPARATE_UPDATES and self._sizes == {1}:
             return (
-                f"Stopped after {min(counts)} updates: the workers have exchanged nothing, so they train "
+                f"Stopped after {min(counts)} updates: Horovod does not connect the workers, so they train "
                 f"{WORKERS} separate networks. Start with hvd.init() and hvd.DistributedOptimizer."
             )
         return ""
+
+    @functools.cached_property
+    def _sizes(self) -> set[int]:
+        """Horovod's number of workers, as the workers said at their first update."""
+        return {worker.first.size if worker.first else 1 for worker in map(read_worker, self.files)}
 
     def _show(self, updates: int, seconds: float) -> None:
         total = int(self.bar.tasks[0].total)

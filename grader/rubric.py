@@ -80,6 +80,12 @@ def same_start(seen: Evidence) -> Finding:
 
 def averaged(seen: Evidence) -> Finding:
     """Gradients are averaged over the workers at every update, so that they train one network"""
+    sizes = {worker.first.size for worker in seen.workers}
+    if sizes != {WORKERS}:
+        told = (
+            f"Horovod connects {' or '.join(map(str, sorted(sizes)))} of {WORKERS} workers: {WORKERS} separate networks"
+        )
+        return Finding(0, told, "Call hvd.init() first, then wrap the optimizer in hvd.DistributedOptimizer.")
     updates = min(len(worker.updates) for worker in seen.workers)
     needed = 2 * (WORKERS - 1) * seen.workers[0].first.bytes * updates
     if seen.run.loopback_bytes is None:
@@ -168,7 +174,7 @@ RUBRIC = (
     Line("shards", 15, shards, needs=("ends",)),
     Line("warmup", 10, warmup, needs=("ends",)),
     Line("checkpoint", 5, checkpoint, needs=("ends",)),
-    Line("metrics", 5, metrics, needs=("checkpoint",)),
+    Line("metrics", 5, metrics, needs=("same_start", "checkpoint")),
     Line("target", 15, target, needs=("checkpoint",)),
 )
 MUST_PASS = ("averaged", "target")  # no pass without these in full

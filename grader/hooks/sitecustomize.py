@@ -31,7 +31,7 @@ def _observe(path: str) -> None:
     def before(optimizer, args, kwargs) -> None:
         nonlocal depth
         if depth == 0 and write.updates == 0:
-            write(start=_weights_hash(optimizer), bytes=_bytes(optimizer), pid=os.getpid())
+            write(start=_weights_hash(optimizer), bytes=_bytes(optimizer), size=_horovod_size())
         depth += 1
 
     def after(optimizer, args, kwargs) -> None:
@@ -55,6 +55,12 @@ def _parameters(optimizer):
 
 def _bytes(optimizer) -> int:
     return sum(parameter.numel() * parameter.element_size() for parameter in _parameters(optimizer))
+
+
+def _horovod_size() -> int:
+    """How many workers Horovod connects this one with; 1 if the program does not use it."""
+    hvd = sys.modules.get("horovod.torch")
+    return hvd.size() if hvd and hvd.is_initialized() else 1
 
 
 def _weights_hash(optimizer) -> int:

@@ -9,10 +9,10 @@ from cifar.workers import stop
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that answers a wrong option with one line, said once, and exit status 1 on all ranks."""
+    """A parser that answers a wrong option with one line, said once, and exit status 2 on all ranks."""
 
     def error(self, message: str) -> NoReturn:
-        stop(f"{message} (--help lists the options)")
+        stop(f"{message} (--help lists the options)", self.prog, status=2)
 
 
 def positive(text: str) -> int:

@@ -81,14 +81,14 @@ def wait_for_gradients(optimizer: torch.optim.Optimizer) -> None:
                 time.sleep(POLL_SECONDS)
 
 
-def stop(message: str) -> NoReturn:
-    """End this worker with exit status 1 and one line on stderr, said by the first worker of each machine.
+def stop(message: str, program: str = "", status: int = 1) -> NoReturn:
+    """End this worker with one line on stderr, said by the first worker of each machine, and an exit status.
 
     The others keep silent and wait: the launcher ends all workers when the first one leaves, and the one that speaks
     must have spoken by then.
     """
     if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) == 0:
-        print(f"{Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
+        print(f"{program or Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
     else:
         time.sleep(10)
-    sys.exit(1)
+    sys.exit(status)

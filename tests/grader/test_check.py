@@ -1,0 +1,126 @@
+"""Real runs on four workers, on the fast profile: right, wrong and broken submissions, and what is left of them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+from rich.console import Console
+
+from grader import profile
+from grader.check import check
+from grader.report import Report
+from tests.conftest import REPOSITORY, run_python
+
+STARTER = REPOSITORY / "source_code" / "assignment"
+REFERENCE = REPOSITORY / "solutions" / "assignment"
+SUBMISSIONS = REPOSITORY / "tests" / "submissions"
+
+
+def grade(submission: Path, root: Path, size: str = "fast") -> Report:
+    result = check(submission, root, profile.load(size), "a test's key", seed=1, console=Console(quiet=True))
+    assert workers_left(root) == []
+    return result
+
+
+def lost(result: Report) -> set[str]:
+    return {row.id for row in result.rows if row.points < row.max}
+
+
+def workers_left(root: Path) -> list[psutil.Process]:
+    """Processes whose command line or environment still names this run."""
+    left = []
+    for process in psutil.process_iter():
+        try:
+            known = " ".join([*process.cmdline(), process.environ().get("GRADER_OBSERVE", "")])
+        except psutil.Error:
+            continue
+        if str(root) in known and process.pid != os.getpid():
+            left.append(process)
+    return left
+
+
+def edited(folder: Path, before: str, after: str) -> Path:
+    """The reference with one change."""
+    text = (REFERENCE / "train.py").read_text()
+    assert text.count(before) == 1
+    folder.mkdir()
+    (folder / "train.py").write_text(text.replace(before, after))
+    return folder
+
+
+def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path):
+    done = run_python("-m", "grader", "check", REFERENCE, "--profile", "fast", "--output", tmp_path / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "PASSED  100 of 100 points" in done.stdout
+    written = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert (written["schema"], written["passed"], written["points"]) == (1, True, 100)
+    assert set(written["rows"][0]) == {"id", "points", "max", "asks", "seen", "message"}
+    assert written["record"]["versions"]["horovod"] == "0.28.1"
+    assert workers_left(tmp_path) == []
+
+
+def test_the_naive_conversion_misses_the_target_and_exit_status_is_1(tmp_path: Path):
+    done = run_python(
+        "-m", "grader", "check", SUBMISSIONS / "naive", "--profile", "fast", "--output", tmp_path / "out"
+    )  # fmt: skip
+    assert done.returncode == 1
+    written = json.loads((tmp_path / "out" / "report.json").read_text())
+    assert not written["passed"]
+    assert {row["id"] for row in written["rows"] if row["points"] < row["max"]} == {"warmup", "target"}
+
+
+@pytest.mark.parametrize("size", ["fast", "full"])
+def test_the_unchanged_starter_trains_four_networks_and_is_told_so_early(size: str, tmp_path: Path):
+    started = time.monotonic()
+    result = grade(STARTER, tmp_path / "out", size)
+    assert time.monotonic() - started < 120
+    assert not result.passed
+    rows = {row.id: row for row in result.rows}
+    assert rows["averaged"].points == 0
+    assert "4 separate networks" in rows["averaged"].seen
+    assert "hvd.init()" in rows["ends"].message
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "loses", "unjudged"),
+    [
+        ("shard(order, hvd.rank(), hvd.size())", "shard(order, 0, hvd.size())", "shards", set()),
+        ("hvd.broadcast_parameters(net.state_dict(), root_rank=0)\n", "", "same_start", {"metrics"}),
+        ("warmup_factor(update, warmup, hvd.size())", "hvd.size()", "warmup", set()),
+        ("    hvd.grouped_allreduce_(training.running_statistics(net))\n", "", "metrics", set()),
+    ],
+)
+def test_one_mistake_loses_its_own_line(before: str, after: str, loses: str, unjudged: set[str], tmp_path: Path):
+    result = grade(edited(tmp_path / "in", before, after), tmp_path / "out")
+    assert loses in lost(result)
+    assert lost(result) - {"target"} == {loses} | unjudged
+    assert {row.id for row in result.rows if row.seen == "not judged"} == unjudged
+    message = next(row.message for row in result.rows if row.id == loses)
+    assert message.endswith((".", ")"))
+
+
+def test_a_crash_is_reported_with_the_runs_own_words(tmp_path: Path):
+    result = grade(edited(tmp_path / "in", "args = cli.parse(", "args = cli.prase("), tmp_path / "out")
+    row = result.rows[0]
+    assert (row.id, row.points) == ("begins", 0)
+    assert "has no attribute 'prase'" in row.message
+
+
+def test_an_interrupted_check_leaves_nothing_running_and_no_report(tmp_path: Path):
+    command = [sys.executable, "-m", "grader", "check", str(REFERENCE), "--output", str(tmp_path / "out")]
+    process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "out" / "observe" / "rank0.jsonl").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.2)
+    process.send_signal(signal.SIGTERM)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told.splitlines()[-1] == "grader: interrupted; the run was ended, nothing was graded"
+    assert workers_left(tmp_path) == []
+    assert not (tmp_path / "out" / "report.json").exists()

@@ -1,0 +1,252 @@
+"""The grader's parts, each alone: the key, the rubric's shape, what it reads from a run, the report."""
+
+import io
+import json
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from cifar import data, sources
+from cifar.model import ResNet9
+from grader import datakey, evaluate, launch, observation, profile, report
+from grader.__main__ import main
+from grader.rubric import MUST_PASS, RUBRIC
+
+
+@pytest.fixture(scope="module")
+def rekeyed(cifar10: Path) -> datakey.Rekeyed:
+    return datakey.rekey(cifar10, "a key", train_images=1000, test_images=2000)
+
+
+def test_a_key_decides_everything_and_another_key_everything_else(rekeyed, cifar10: Path):
+    again = datakey.rekey(cifar10, "a key", train_images=1000, test_images=2000)
+    other = datakey.rekey(cifar10, "another key", train_images=1000, test_images=2000)
+    assert np.array_equal(rekeyed.secret, again.secret) and np.array_equal(rekeyed.train, again.train)
+    assert not np.array_equal(rekeyed.secret, other.secret)
+
+
+def test_no_secret_test_image_is_in_what_the_run_gets(rekeyed):
+    assert (len(rekeyed.visible), len(rekeyed.secret)) == (200, 1800)
+    given_images = {record[1:].tobytes() for part in (rekeyed.train, rekeyed.visible) for record in part}
+    assert not given_images & {record[1:].tobytes() for record in rekeyed.secret}
+
+
+def test_rekeying_renames_classes_and_colours_and_keeps_the_pictures(cifar10: Path):
+    whole = datakey.rekey(cifar10, "a key", train_images=50_000)
+    original, _ = data.load(cifar10)
+    assert sorted(np.bincount(whole.train[:, 0])) == [5_000] * 10
+    greys = whole.train[:, 1:].reshape(-1, 3, 1024).sum(axis=1, dtype=np.int32)
+    wanted = original.images.reshape(-1, 3, 1024).sum(dim=1, dtype=torch.int32).numpy()
+    assert {row.tobytes() for row in greys} == {row.tobytes() for row in wanted}
+
+
+def test_a_rekeyed_folder_loads_like_any_other(rekeyed, tmp_path: Path):
+    datakey.write_folder(rekeyed, tmp_path / "data")
+    train, test = data.load(tmp_path / "data")
+    assert (len(train), len(test)) == (1000, 200)
+    assert sources.faults(tmp_path / "data") == []
+
+
+def test_the_rubric_is_whole():
+    assert sum(line.points for line in RUBRIC) == 100
+    seen: set[str] = set()
+    for line in RUBRIC:
+        assert line.asks and line.points > 0
+        assert set(line.needs) <= seen, "a line may only need lines above it"
+        seen.add(line.id)
+    assert set(MUST_PASS) <= seen
+
+
+@pytest.mark.parametrize("name", ["full", "fast"])
+def test_the_profiles_can_be_run(name: str):
+    settings = profile.load(name)
+    assert 0.1 < settings.target < 1
+    assert settings.updates() >= 100
+
+
+class Bomb:
+    def __reduce__(self):
+        return (Path("/tmp/grader-test-bomb").touch, ())
+
+
+def checkpoint(folder: Path, state: object) -> Path:
+    torch.save(state, folder / "model.pt")
+    return folder / "model.pt"
+
+
+def good_state(**changes: torch.Tensor) -> dict[str, torch.Tensor]:
+    return ResNet9(width=16).state_dict() | changes
+
+
+BAD_STATES = {
+    "is not a state dict": ["weights"],
+    "prefix 'module.'": {f"module.{name}": value for name, value in good_state().items()},
+    "lacks classify.weight": {},
+    "has an entry 'extra'": good_state(extra=torch.ones(1)),
+    "is float32 (10, 3), not float32 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 3)}),
+    "is float16 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 128, dtype=torch.float16)}),
+    "not finite": good_state(**{"classify.weight": torch.full((10, 128), torch.nan)}),
+    "8,388,608 are read": good_state(extra=torch.ones(4_000_000)),
+    "not a state dict that loads with weights_only=True": ResNet9(width=16),
+}
+
+
+@pytest.mark.parametrize("message", BAD_STATES)
+def test_a_bad_checkpoint_is_a_message(message: str, tmp_path: Path):
+    with pytest.raises(evaluate.EvaluationError) as refused:
+        evaluate.load_network(checkpoint(tmp_path, BAD_STATES[message]))
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_pickle_that_acts_does_not_act(tmp_path: Path):
+    mark = Path("/tmp/grader-test-bomb")
+    mark.unlink(missing_ok=True)
+    (tmp_path / "model.pt").write_bytes(pickle.dumps(Bomb()))
+    with pytest.raises(evaluate.EvaluationError):
+        evaluate.load_network(tmp_path / "model.pt")
+    assert not mark.exists()
+
+
+def test_a_link_or_nothing_is_no_checkpoint(tmp_path: Path):
+    with pytest.raises(evaluate.EvaluationError, match=r"model\.pt was not written"):
+        evaluate.load_network(tmp_path / "model.pt")
+    checkpoint(tmp_path, good_state()).rename(tmp_path / "other.pt")
+    (tmp_path / "model.pt").symlink_to(tmp_path / "other.pt")
+    with pytest.raises(evaluate.EvaluationError, match=r"model\.pt was not written"):
+        evaluate.load_network(tmp_path / "model.pt")
+
+
+LINE = {"epoch": 1, "lr": 0.1, "train_loss": 2.0, "test_accuracy": 0.5, "images_per_s": 9.0, "seconds": 1.0}
+
+
+def test_good_metrics_are_read(tmp_path: Path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text("".join(json.dumps(LINE | {"epoch": epoch}) + "\n" for epoch in (1, 2, 3)))
+    assert [line.epoch for line in evaluate.read_metrics(path)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 1 is not JSON"),
+        ("[" * 100_000, "line 1 is not JSON"),
+        ("[1]", "line 1, content: "),
+        (json.dumps(LINE | {"test_accuracy": 1.2}), "line 1, test_accuracy: input should be less than or equal to 1"),
+        (json.dumps(LINE | {"test_accuracy": "0.9"}), "line 1, test_accuracy: input should be a valid number"),
+        (json.dumps(LINE | {"train_loss": float("nan")}), "line 1, train_loss: input should be a finite number"),
+        (json.dumps(LINE | {"epoch": 2}), "line 1 is of epoch 2, not 1"),
+        ('{"epoch": 1}', "line 1, lr: field required"),
+    ],
+)
+def test_bad_metrics_are_a_message_that_names_the_line(line: str, message: str, tmp_path: Path):
+    (tmp_path / "metrics.jsonl").write_text(line + "\n")
+    with pytest.raises(evaluate.EvaluationError) as refused:
+        evaluate.read_metrics(tmp_path / "metrics.jsonl")
+    assert message in str(refused.value)
+
+
+@given(content=st.binary(max_size=400))
+def test_any_bytes_as_metrics_or_observation_give_a_clear_result(content: bytes, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "metrics.jsonl"
+    path.write_bytes(content)
+    assert isinstance(observation.read_worker(path), observation.Worker)
+    try:
+        evaluate.read_metrics(path)
+    except evaluate.EvaluationError as error:
+        assert str(error)
+
+
+def worker(start: int, updates: list[tuple[list[int], int]]) -> observation.Worker:
+    lines = [
+        observation.Update(update=number, lr=[0.1], images=images, weights=weights, seconds=0.0)
+        for number, (images, weights) in enumerate(updates, start=1)
+    ]
+    return observation.Worker(observation.First(start=start, bytes=4, size=2), lines)
+
+
+def test_epochs_are_seen_for_what_they_are():
+    sharded = [worker(1, [([0, 1], 5), ([2, 3], 6)]), worker(1, [([2, 3], 5), ([0, 1], 6)])]
+    assert observation.epochs(sharded, count=2, train_images=4) == [observation.Epoch(1.0, 0.0)] * 2
+    equal = [worker(1, [([0, 1], 5), ([1, 0], 6)])] * 2
+    assert observation.epochs(equal, count=2, train_images=4) == [observation.Epoch(0.5, 0.5)] * 2
+
+
+def test_the_first_difference_between_workers_is_found():
+    one = worker(1, [([0], 5), ([1], 6), ([2], 7)])
+    assert observation.first_difference([one, one]) is None
+    assert observation.first_difference([one, worker(1, [([0], 5), ([1], 8), ([2], 7)])]) == 2
+    assert observation.first_difference([one, worker(2, [([0], 5), ([1], 6), ([2], 7)])]) == 0
+
+
+def test_the_same_order_in_two_epochs_is_noticed():
+    assert observation.same_order(worker(1, [([0, 1], 5), ([0, 1], 6)]), count=2)
+    assert not observation.same_order(worker(1, [([0, 1], 5), ([1, 0], 6)]), count=2)
+
+
+def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
+    first = {"start": 1, "bytes": 4, "size": 4}
+    update = {"update": 1, "lr": [0.1], "images": [1], "weights": 2, "seconds": 0.5}
+    path = tmp_path / "rank0.jsonl"
+    path.write_text("\n".join(map(json.dumps, [first, update, update | {"update": 3}])))
+    assert len(observation.read_worker(path).updates) == 1
+    assert observation.read_worker(tmp_path / "rank1.jsonl") == observation.Worker()
+
+
+def source_folder(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"main.py": ""}, "has no train.py"),
+        ({"train.py": "", "data.txt": "x" * 65_537}, "65,537 bytes, more than the 65,536 allowed"),
+    ],
+)
+def test_a_submission_that_cannot_be_launched_is_one_line_and_exit_status_2(
+    files: dict[str, str], message: str, tmp_path: Path, capsys
+):
+    status = main(["check", str(source_folder(tmp_path / "in", files)), "--output", str(tmp_path / "out")])
+    told = capsys.readouterr().err
+    assert status == 2 and told.count("\n") == 1 and message in told
+
+
+def test_a_link_in_a_submission_is_refused(tmp_path: Path):
+    source_folder(tmp_path / "in", {"train.py": ""})
+    (tmp_path / "in" / "answers").symlink_to("/etc")
+    with pytest.raises(launch.SubmissionError, match="holds a link"):
+        launch.copy_source(tmp_path / "in", tmp_path / "out")
+
+
+def test_a_check_clears_only_what_a_check_left(tmp_path: Path):
+    source_folder(tmp_path, {"keep.txt": "mine", "output/model.pt": "", "report.json": "{}"})
+    launch.Folders(tmp_path).clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]
+
+
+def test_a_wrong_option_is_one_line_and_exit_status_2(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["check", "somewhere", "--profile", "huge"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.startswith("grader check: argument --profile: invalid choice: 'huge'")
+
+
+def test_a_report_shows_text_from_a_submission_as_text():
+    row = report.Row("begins", 0, 5, "asks", "seen \x1b[31mred\x07 [bold]big[/]", "advice")
+    shown = io.StringIO()
+    result = report.Report("sub\x1b]0;title\x07", False, 0, [row], "not isolated", {})
+    report.show(result, Console(file=shown, width=120, force_terminal=False))
+    text = shown.getvalue()
+    assert "\x1b" not in text and "\x07" not in text
+    assert "[bold]big[/]" in text
+    assert "NOT PASSED" in text

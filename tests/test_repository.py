@@ -1,0 +1,42 @@
+"""What holds for the repository as a whole."""
+
+import re
+import subprocess
+
+import pytest
+
+from benchmarks import calibrate, results
+from grader import profile
+from grader.check import source_hash
+from tests.conftest import REPOSITORY
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    return listed.stdout.splitlines()
+
+
+def test_the_lock_has_no_index_no_hash_and_no_local_version():
+    lines = [line for line in (REPOSITORY / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
+    assert "torch==2.13.0" in lines
+    assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line) for line in lines if line)
+
+
+def test_no_file_names_a_package_registry():
+    hosts = re.compile("registry\\." + r"npmjs|pypi\." + r"org|python" + r"hosted|deb\.debian\." + "org")
+    for name in tracked():
+        assert not hosts.search((REPOSITORY / name).read_text(errors="replace")), name
+
+
+@pytest.mark.parametrize("name", ["full", "fast"])
+def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
+    """At least 10 seeds an arm, of the reference and the naive conversion as they are now."""
+    settings = profile.load(name)
+    low, high = calibrate.bounds(settings)
+    assert low < settings.target < high
+    for arm, folder in calibrate.ARMS.items():
+        runs = results.read(calibrate.folder(settings), arm)
+        assert [run["seed"] for run in runs] == list(range(len(runs))) and len(runs) >= 10
+        assert {run["source_sha256"] for run in runs} == {source_hash(folder)}
+        for run in runs:
+            assert run["settings"] == {key: value for key, value in vars(settings).items() if key != "target"}
