@@ -2,7 +2,7 @@
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 RUN := .venv/bin/python
 
-.PHONY: help setup course test test-all lint format benchmark calibrate lock clean
+.PHONY: help setup course data tour test lint format calibrate lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -10,9 +10,18 @@ help:  ## list the targets
 setup:  ## make .venv: locked dependencies and Horovod
 	@$(PYTHON) source_code/install/install.py
 
-course: setup  ## from a bare machine to the reference solution's grade card
-	$(RUN) -m cifar.sources
+course: setup data tour  ## from a bare machine to the reference solution's grade card
 	$(RUN) -m grader check solutions/assignment --output runs/course
+
+data: setup  ## fetch CIFAR-10 into the user's cache
+	@$(RUN) -m cifar.sources
+
+TOUR := --images 4096 --epochs 2 --batch-size 64
+tour: data  ## the six lesson scripts, two short epochs each
+	$(RUN) source_code/cifar_single.py $(TOUR)
+	for lesson in base batch_norm scalelr warmup lamb; do \
+		echo "horovodrun -np 4 python source_code/cifar_$$lesson.py $(TOUR)"; \
+		.venv/bin/horovodrun -np 4 $(RUN) source_code/cifar_$$lesson.py $(TOUR) || exit 1; done
 
 test: setup lint  ## everything that CI runs
 	$(RUN) -m pytest

@@ -15,6 +15,7 @@ import horovod.torch as hvd
 import psutil
 import torch
 
+from cifar.workers import cores
 from grader.profile import WORKERS, Profile
 
 ENTRY = "train.py"
@@ -136,10 +137,12 @@ def run(folders: Folders, profile: Profile, seed: int, watch: Callable[[float], 
 
 def _environment(folders: Folders, home: str) -> dict[str, str]:
     """Nothing of the caller's environment but what a run needs; the observer's hooks come first on Python's path."""
+    threads = str(max(1, cores() // WORKERS))
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
     return {
         "PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HOOKS), "GRADER_OBSERVE": str(folders.observe),
+        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": threads,
+        "PYTHONPATH": str(HOOKS), "GRADER_OBSERVE": str(folders.observe),
     }  # fmt: skip
 
 

@@ -1,0 +1,65 @@
+"""The set-up's decisions and messages; that it works as a whole is shown by every run of `make` on a bare machine."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY, SCRIPTS
+
+INSTALL = SCRIPTS / "install" / "install.py"
+
+
+@pytest.fixture(scope="module")
+def install():
+    spec = importlib.util.spec_from_file_location("install", INSTALL)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def copy_of_the_repository(folder: Path) -> Path:
+    for name in ("requirements.txt", "pyproject.toml"):
+        shutil.copy(REPOSITORY / name, folder)
+    shutil.copytree(INSTALL.parent, folder / "source_code" / "install")
+    return folder / "source_code" / "install" / "install.py"
+
+
+def test_missing_system_packages_are_named_in_one_line_with_the_command(tmp_path: Path):
+    """A machine without compilers and without apt-get: the path leads nowhere."""
+    script = copy_of_the_repository(tmp_path)
+    done = subprocess.run([sys.executable, script], env={"PATH": "/nonexistent"}, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "missing: g++, make, patch" in done.stderr
+    assert "sudo apt-get install -y --no-install-recommends g++ make patch" in done.stderr
+    assert not (tmp_path / ".venv").exists()
+
+
+def test_another_python_is_refused_in_one_line(install, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 13, 1))
+    with pytest.raises(SystemExit, match=r"needs Python 3\.11"):
+        install.main()
+
+
+def test_the_wheel_is_kept_apart_for_other_flags_and_another_patch(install, tmp_path: Path, monkeypatch):
+    flags = install.build_flags()
+    kept = install.wheel_folder(flags)
+    assert kept == install.wheel_folder(flags)
+    assert kept != install.wheel_folder(flags | {"HOROVOD_GPU": "CUDA"})
+    (tmp_path / "other.patch").write_text("another change")
+    monkeypatch.setattr(install, "PATCH", tmp_path / "other.patch")
+    assert kept != install.wheel_folder(flags)
+
+
+def test_the_installed_horovod_is_the_kept_wheel(install):
+    wheels = list(install.wheel_folder(install.build_flags()).glob("horovod-0.28.1-*.whl"))
+    assert len(wheels) == 1
+
+
+def test_nothing_to_do_takes_no_time(install, monkeypatch):
+    monkeypatch.setattr(install, "system_packages", lambda: pytest.fail("set-up began although it was done"))
+    install.main()
