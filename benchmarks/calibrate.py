@@ -11,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import results
+from cifar.workers import stop
 from grader.check import check
 from grader.profile import Profile
 
@@ -54,6 +55,8 @@ def summary(profile: Profile) -> dict[str, dict[str, float]]:
     table = {}
     for arm in ARMS:
         runs = results.read(folder(profile), arm)
+        if len(runs) < 2:
+            stop(f"{len(runs)} runs of {arm} in {folder(profile)}: a spread needs two. Leave --show out to measure.")
         accuracies = [run["secret_accuracy"] for run in runs]
         table[arm] = {
             "runs": len(runs),

@@ -4,6 +4,7 @@ A check's docstring is what the line asks of the learner. It returns the share o
 and what to change. A line whose prerequisite failed is not judged: one mistake is explained once.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -64,8 +65,14 @@ def ends(seen: Evidence) -> Finding:
 
 
 def _last_error(log: str) -> str:
-    lines = [line for line in log.splitlines() if "Error" in line or "rror:" in line or "<stderr>" in line]
-    return f"The run's last complaint: {lines[-1].strip()[:300]}" if lines else "Run the command by hand to see why."
+    """The last thing that a worker complained of; the launcher's own lines about it are left out."""
+    said = re.findall(r"^\[(\d+)\]<stderr>:(\S.*)$", log, flags=re.MULTILINE)
+    said = [(rank, text) for rank, text in said if not text.startswith(("Traceback", "Terminated"))]
+    errors = [(rank, text) for rank, text in said if re.match(r"[\w.]*(Error|Exception)\b", text)] or said
+    if not errors:
+        return "The workers said nothing of it: run the command by hand."
+    rank, text = errors[-1]
+    return f"Worker {rank} said: {text[:300]}"
 
 
 def same_start(seen: Evidence) -> Finding:

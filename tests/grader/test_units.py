@@ -14,7 +14,7 @@ from rich.console import Console
 
 from cifar import data, sources
 from cifar.model import ResNet9
-from grader import datakey, evaluate, launch, observation, profile, report
+from grader import datakey, evaluate, launch, observation, profile, report, rubric
 from grader.__main__ import main
 from grader.rubric import MUST_PASS, RUBRIC
 
@@ -197,6 +197,19 @@ def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
     path.write_text("\n".join(map(json.dumps, [first, update, update | {"update": 3}])))
     assert len(observation.read_worker(path).updates) == 1
     assert observation.read_worker(tmp_path / "rank1.jsonl") == observation.Worker()
+
+
+def test_the_cause_of_a_crash_is_found_among_the_launchers_lines():
+    log = "\n".join([
+        "[1]<stderr>:Traceback (most recent call last):",
+        '[1]<stderr>:  File "train.py", line 9, in <module>',
+        "[1]<stderr>:ZeroDivisionError: division by zero",
+        "[0]<stderr>:Terminated",
+        "RuntimeError: Horovod detected that one or more processes exited with non-zero status",
+    ])  # fmt: skip
+    assert rubric._last_error(log) == "Worker 1 said: ZeroDivisionError: division by zero"
+    assert rubric._last_error("[2]<stderr>:train.py: no data folder D.") == "Worker 2 said: train.py: no data folder D."
+    assert "by hand" in rubric._last_error("")
 
 
 def source_folder(folder: Path, files: dict[str, str]) -> Path:
