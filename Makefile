@@ -11,7 +11,7 @@ setup:  ## make .venv: locked dependencies and Horovod
 	@$(PYTHON) source_code/install/install.py
 
 course: setup data tour  ## from a bare machine to the reference solution's grade card
-	$(RUN) -m grader check solutions/assignment --output runs/course
+	$(RUN) -m grader check solutions/assignment --trusted --output runs/course
 
 data: setup  ## fetch CIFAR-10 into the user's cache
 	@$(RUN) -m cifar.sources

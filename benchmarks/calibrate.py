@@ -13,6 +13,7 @@ from rich.console import Console
 from benchmarks import results
 from cifar.workers import stop
 from grader.check import check
+from grader.isolation import trusted
 from grader.profile import Profile
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -36,7 +37,7 @@ def run(profile: Profile, seeds: int, console: Console) -> None:
             if path.exists():
                 continue
             scratch = REPOSITORY / "runs" / "calibration" / f"{profile.name}-{arm}-{seed}"
-            report = check(submission, scratch, profile, f"calibration-{seed}", seed, console)
+            report = check(submission, scratch, profile, f"calibration-{seed}", seed, trusted, console)
             seen = {row.id: row.seen for row in report.rows}
             record = report.record
             settings = {name: value for name, value in asdict(profile).items() if name != "target"}

@@ -7,26 +7,28 @@ from pathlib import Path
 from rich.console import Console
 
 from cifar import sources
-from grader import datakey, evaluate, launch, observation, report
+from grader import datakey, evaluate, launch, observation, report, untrusted
 from grader.evidence import Evidence
+from grader.folders import Folders
 from grader.profile import WORKERS, Profile
 from grader.progress import Watch
 
 
 def check(
-    submission: Path, root: Path, profile: Profile, key: str, seed: int, console: Console
+    submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: launch.Isolation, console: Console
 ) -> report.Report:  # fmt: skip
     """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json`.
 
-    Raises launch.SubmissionError if it cannot be launched at all.
+    `isolate` is isolation.sandbox, or isolation.trusted for one's own code. Raises launch.SubmissionError if the
+    submission cannot be launched at all, isolation.IsolationError if the sandbox cannot be had.
     """
-    folders = launch.Folders(root)
+    folders = Folders(root)
     folders.clear()
     launch.copy_source(submission, folders.source)
     data = datakey.rekey(sources.fetch(), key, profile.train_images, profile.test_images)
     datakey.write_folder(data, folders.data)
-    with Watch(folders, profile, console) as watch:
-        run = launch.run(folders, profile, seed, watch)
+    with Watch(profile, console) as watch:
+        run = launch.run(folders, profile, seed, isolate, watch)
     evidence = _gather(folders, profile, run, data)
     shutil.rmtree(folders.data)
     record = {
@@ -38,17 +40,17 @@ def check(
     return result
 
 
-def _gather(folders: launch.Folders, profile: Profile, run: launch.Run, data: datakey.Rekeyed) -> Evidence:
+def _gather(folders: Folders, profile: Profile, run: launch.Run, data: datakey.Rekeyed) -> Evidence:
     workers = [observation.read_worker(folders.observe / f"rank{rank}.jsonl") for rank in range(WORKERS)]
     metrics, metrics_error, checkpoint_error, visible, secret = [], "", "", None, None
     try:
         metrics = evaluate.read_metrics(folders.output / "metrics.jsonl")
-    except evaluate.EvaluationError as error:
+    except untrusted.UnreadableError as error:
         metrics_error = str(error)
     try:
         network = evaluate.load_network(folders.output / "model.pt")
         visible, secret = evaluate.accuracy(network, data.visible), evaluate.accuracy(network, data.secret)
-    except evaluate.EvaluationError as error:
+    except untrusted.UnreadableError as error:
         checkpoint_error = str(error)
     log = folders.log.read_text(errors="replace")
     return Evidence(

@@ -1,5 +1,6 @@
 """Measures what a run left: its checkpoint, on test images it never saw, and the figures it reported."""
 
+import io
 import json
 import math
 from pathlib import Path
@@ -10,6 +11,7 @@ from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, Validation
 
 from cifar.model import ResNet9
 from cifar.training import count_correct
+from grader import untrusted
 from grader.datakey import as_split
 from grader.profile import NETWORK_WIDTH
 
@@ -17,8 +19,8 @@ MAX_CHECKPOINT_BYTES = 8 * 2**20  # ResNet9(width=16) has 1.7 MiB
 MAX_METRICS_BYTES = 2**20
 
 
-class EvaluationError(Exception):
-    """A file that cannot be used; the message is one line for the learner."""
+class EvaluationError(untrusted.UnreadableError):
+    """A file that can be read but not used; the message is one line for the learner."""
 
 
 class Metrics(BaseModel, strict=True, allow_inf_nan=False):
@@ -32,19 +34,12 @@ class Metrics(BaseModel, strict=True, allow_inf_nan=False):
     seconds: NonNegativeFloat
 
 
-def _read(path: Path, most: int) -> bytes:
-    """A regular file's content, bounded."""
-    if path.is_symlink() or not path.is_file():
-        raise EvaluationError(f"{path.name} was not written")
-    if path.stat().st_size > most:
-        raise EvaluationError(f"{path.name} holds {path.stat().st_size:,} bytes; at most {most:,} are read")
-    return path.read_bytes()
-
-
 def read_metrics(path: Path) -> list[Metrics]:
-    """The lines of `metrics.jsonl`, epochs 1, 2, 3 ...; EvaluationError names the first line that is wrong."""
+    """The lines of `metrics.jsonl`, epochs 1, 2, 3 ...; an error names the first line that is wrong."""
     lines = []
-    for number, line in enumerate(_read(path, MAX_METRICS_BYTES).decode(errors="replace").splitlines(), start=1):
+    for number, line in enumerate(
+        untrusted.read(path, MAX_METRICS_BYTES).decode(errors="replace").splitlines(), start=1
+    ):
         try:
             lines.append(Metrics.model_validate(json.loads(line)))
         except ValidationError as error:
@@ -59,10 +54,10 @@ def read_metrics(path: Path) -> list[Metrics]:
 
 
 def load_network(path: Path) -> ResNet9:
-    """The checkpoint as the course's network; EvaluationError says in what it differs from one."""
-    _read(path, MAX_CHECKPOINT_BYTES)
+    """The checkpoint as the course's network; an error says in what it differs from one."""
+    content = io.BytesIO(untrusted.read(path, MAX_CHECKPOINT_BYTES))
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
+        state = torch.load(content, map_location="cpu", weights_only=True)
     except Exception as error:  # anything can be wrong with a file that somebody else made
         reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
         raise EvaluationError(f"{path.name} is not a state dict that loads with weights_only=True: {reason}") from None

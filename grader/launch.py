@@ -1,27 +1,27 @@
-"""Runs a submission with `horovodrun` on four workers, under a time limit, with the observer's hooks in place."""
+"""Runs a submission with `horovodrun` on four workers, isolated as the caller says, under a time limit."""
 
-import os
+import contextlib
 import shutil
-import subprocess
-import sys
-import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-import horovod.torch as hvd
-import psutil
-import torch
-
 from cifar.workers import cores
+from grader import observation, untrusted
+from grader.evaluate import MAX_CHECKPOINT_BYTES, MAX_METRICS_BYTES
+from grader.folders import Folders
+from grader.isolation import Command, Running
 from grader.profile import WORKERS, Profile
 
 ENTRY = "train.py"
 MAX_SOURCE_BYTES = 64 * 1024
 MAX_LOG_BYTES = 1024 * 1024
-HOOKS = Path(__file__).with_name("hooks")
+
+Isolation = Callable[[Command, Folders, int], AbstractContextManager[Running]]
+Watch = Callable[[float, Folders], str]
 
 
 class SubmissionError(Exception):
@@ -29,54 +29,17 @@ class SubmissionError(Exception):
 
 
 @dataclass(frozen=True)
-class Folders:
-    """Where one run keeps its things: its copy of the source, its data, what it writes, what was seen of it."""
-
-    root: Path
-
-    @property
-    def source(self) -> Path:
-        return self.root / "source"
-
-    @property
-    def data(self) -> Path:
-        return self.root / "data"
-
-    @property
-    def output(self) -> Path:
-        return self.root / "output"
-
-    @property
-    def observe(self) -> Path:
-        return self.root / "observe"
-
-    @property
-    def log(self) -> Path:
-        return self.root / "output.log"
-
-    @property
-    def report(self) -> Path:
-        return self.root / "report.json"
-
-    def clear(self) -> None:
-        """Remove what an earlier run left here, and nothing else: the folder is the caller's."""
-        for folder in (self.source, self.data, self.output, self.observe):
-            shutil.rmtree(folder, ignore_errors=True)
-        self.log.unlink(missing_ok=True)
-        self.report.unlink(missing_ok=True)
-
-
-@dataclass(frozen=True)
 class Run:
     """How a run ended. `stopped` is the grader's reason for ending it, empty if it ended by itself with `status`.
 
-    `loopback_bytes` is None where the workers' GPUs exchange gradients directly.
+    `loopback_bytes` is None where the workers' GPUs exchange gradients directly; `isolation` says what held the run.
     """
 
-    status: int
+    status: int | None
     seconds: float
     stopped: str
     loopback_bytes: int | None
+    isolation: str
 
 
 def copy_source(submission: Path, target: Path) -> None:
@@ -108,42 +71,36 @@ def command(folders: Folders, profile: Profile, seed: int) -> list[str]:
     ]  # fmt: skip
 
 
-def run(folders: Folders, profile: Profile, seed: int, watch: Callable[[float], str]) -> Run:
-    """Launch and wait. `watch(seconds)` is called twice a second; a reason it returns ends the run.
+def run(folders: Folders, profile: Profile, seed: int, isolate: Isolation, watch: Watch) -> Run:
+    """Launch, wait, and bring what the run wrote into `folders`.
 
-    Nothing that the run started is left when this returns, also after an interrupt.
+    `watch(seconds, folders)` is called twice a second; a reason it returns ends the run. Nothing that the run started
+    is left when this returns, also after an interrupt. Raises isolation.IsolationError if the isolation cannot be had.
     """
     folders.observe.mkdir()
     folders.output.mkdir()
-    with tempfile.TemporaryDirectory(prefix="grader-home-") as home:
-        exchanged, started = _loopback_meter(), time.monotonic()
-        process = subprocess.Popen(
-            command(folders, profile, seed), cwd=folders.source, env=_environment(folders, home),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
-        reader = threading.Thread(target=_keep_log, args=(process.stdout, folders.log), daemon=True)
+    threads = max(1, cores() // WORKERS)
+    started, stopped = time.monotonic(), ""
+    with isolate(lambda inside: command(inside, profile, seed), folders, threads) as running:
+        reader = threading.Thread(target=_keep_log, args=(running.process.stdout, folders.log), daemon=True)
         reader.start()
-        stopped = ""
-        try:
-            while process.poll() is None and not stopped:
-                time.sleep(0.5)
-                stopped = watch(time.monotonic() - started)
-        finally:
-            seconds, loopback = time.monotonic() - started, exchanged()
-            _end_everything(process, folders)
-        reader.join(timeout=5)
-        return Run(process.wait(), seconds, stopped, loopback)
+        while (status := running.status()) is None and not stopped:
+            time.sleep(0.5)
+            stopped = watch(time.monotonic() - started, running.folders)
+        seconds, exchanged = time.monotonic() - started, running.loopback_bytes()
+        if running.folders != folders:
+            _collect(running.folders, folders)
+    reader.join(timeout=5)
+    return Run(status, seconds, stopped, exchanged, running.isolation)
 
 
-def _environment(folders: Folders, home: str) -> dict[str, str]:
-    """Nothing of the caller's environment but what a run needs; the observer's hooks come first on Python's path."""
-    threads = str(max(1, cores() // WORKERS))
-    path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
-    return {
-        "PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "PYTHONUNBUFFERED": "1",
-        "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": threads,
-        "PYTHONPATH": str(HOOKS), "GRADER_OBSERVE": str(folders.observe),
-    }  # fmt: skip
+def _collect(view: Folders, folders: Folders) -> None:
+    """Copy the files that the grader reads, and no others, out of a sandbox."""
+    wanted = {view.output / "model.pt": MAX_CHECKPOINT_BYTES, view.output / "metrics.jsonl": MAX_METRICS_BYTES}
+    wanted |= {view.observe / f"rank{rank}.jsonl": observation.MAX_BYTES for rank in range(WORKERS)}
+    for path, most in wanted.items():
+        with contextlib.suppress(untrusted.UnreadableError):  # one byte too many stays one byte too many
+            (folders.root / path.relative_to(view.root)).write_bytes(untrusted.read(path, most + 1, tail=True))
 
 
 def _keep_log(stream, path: Path) -> None:
@@ -152,39 +109,3 @@ def _keep_log(stream, path: Path) -> None:
         while chunk := stream.read1(65536):
             file.write(chunk[: max(0, MAX_LOG_BYTES - file.tell())])
             file.flush()
-
-
-def _loopback_meter() -> Callable[[], int | None]:
-    """A function that tells the bytes sent over the loopback interface from now on, by all programs together."""
-    if torch.cuda.is_available() and hvd.nccl_built():
-        return lambda: None
-
-    def total() -> int:
-        counters = psutil.net_io_counters(pernic=True, nowrap=False)
-        return sum(counters[name].bytes_sent for name in ("lo", "lo0") if name in counters)
-
-    before = total()
-    return lambda: total() - before
-
-
-def _end_everything(process: subprocess.Popen, folders: Folders) -> None:
-    """Kill what the run started: its descendants, and whoever carries its environment (helpers that left the tree)."""
-    mark = str(folders.observe)
-    try:
-        family = psutil.Process(process.pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        family = []
-    for other in psutil.process_iter():
-        try:
-            if other.environ().get("GRADER_OBSERVE") == mark:
-                family.append(other)
-        except psutil.Error:
-            continue
-    for member in family:
-        try:
-            member.kill()
-        except psutil.NoSuchProcess:
-            continue
-    if process.poll() is None:
-        process.kill()
-    process.wait()

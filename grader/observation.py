@@ -6,6 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, NonNegativeInt, PositiveInt, ValidationError
 
+from grader import untrusted
+
 MAX_BYTES = 64 * 2**20  # a worker's file; an honest one has less than 2 MiB
 
 
@@ -40,11 +42,13 @@ class Worker:
 
 
 def read_worker(path: Path) -> Worker:
-    """Read a worker's file up to its first line that is malformed or out of order; a missing file is an empty one."""
+    """Read a worker's file up to its first line that is malformed or out of order; one that cannot be read is empty."""
     worker = Worker()
-    if not path.is_file() or path.is_symlink() or path.stat().st_size > MAX_BYTES:
+    try:
+        text = untrusted.read(path, MAX_BYTES).decode(errors="replace")
+    except untrusted.UnreadableError:
         return worker
-    for line in path.read_text(errors="replace").splitlines():
+    for line in text.splitlines():
         try:
             content = json.loads(line)
             if worker.first is None:

@@ -1,8 +1,6 @@
 """Watches a run from outside while it goes: shows how far it is, and says when there is no point in going on."""
 
-import functools
 import json
-import os
 import time
 from pathlib import Path
 
@@ -12,7 +10,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from cifar.model import ResNet9
 from cifar.training import train_epoch
-from grader.launch import Folders
+from grader import untrusted
+from grader.folders import Folders
 from grader.observation import read_worker
 from grader.profile import NETWORK_WIDTH, WORKERS, Profile
 
@@ -40,10 +39,10 @@ def reference_seconds(profile: Profile) -> float:
 class Watch:
     """Called with the seconds so far while a run goes; returns why to stop it, or an empty string."""
 
-    def __init__(self, folders: Folders, profile: Profile, console: Console):
-        self.files = [folders.observe / f"rank{rank}.jsonl" for rank in range(WORKERS)]
+    def __init__(self, profile: Profile, console: Console):
         self.limit = LIMIT * reference_seconds(profile)
         self.console, self.last_report = console, 0.0
+        self.connected: bool | None = None
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
         self.bar = Progress(*columns, console=console, transient=True)
         self.task = self.bar.add_task("starting four workers", total=profile.updates())
@@ -56,25 +55,27 @@ class Watch:
     def __exit__(self, *exception: object) -> None:
         self.bar.stop()
 
-    def __call__(self, seconds: float) -> str:
-        counts = [updates_so_far(path) for path in self.files]
+    def __call__(self, seconds: float, folders: Folders) -> str:
+        files = [folders.observe / f"rank{rank}.jsonl" for rank in range(WORKERS)]
+        counts = [updates_so_far(path) for path in files]
         self._show(min(counts), seconds)
         if seconds > self.limit:
             return (
                 f"Stopped after {seconds:.0f} s, three times what the reference takes on this machine. "
                 f"Updates by worker: {', '.join(map(str, counts))}. A hang, or every worker using all images?"
             )
-        if min(counts) >= SEPARATE_UPDATES and self._sizes == {1}:
+        if min(counts) >= SEPARATE_UPDATES and not self._connected(files):
             return (
                 f"Stopped after {min(counts)} updates: Horovod does not connect the workers, so they train "
                 f"{WORKERS} separate networks. Start with hvd.init() and hvd.DistributedOptimizer."
             )
         return ""
 
-    @functools.cached_property
-    def _sizes(self) -> set[int]:
-        """Horovod's number of workers, as the workers said at their first update."""
-        return {worker.first.size if worker.first else 1 for worker in map(read_worker, self.files)}
+    def _connected(self, files: list[Path]) -> bool:
+        """Whether Horovod connected a worker with others at its first update; looked up once."""
+        if self.connected is None:
+            self.connected = any(worker.first and worker.first.size > 1 for worker in map(read_worker, files))
+        return self.connected
 
     def _show(self, updates: int, seconds: float) -> None:
         total = int(self.bar.tasks[0].total)
@@ -88,9 +89,7 @@ class Watch:
 def updates_so_far(path: Path) -> int:
     """The number in the last whole line of a worker's file; 0 while there is none."""
     try:
-        with path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 65536))
-            lines = file.read().split(b"\n")[:-1]
+        lines = untrusted.read(path, 65536, tail=True).split(b"\n")[:-1]
         return int(json.loads(lines[-1]).get("update", 0))
-    except (OSError, IndexError, ValueError, AttributeError, TypeError):
+    except (untrusted.UnreadableError, IndexError, ValueError, AttributeError, TypeError, RecursionError):
         return 0

@@ -30,13 +30,13 @@ class Row:
 
 @dataclass(frozen=True)
 class Report:
-    """A grade: `passed`, points of 100, and its rows; `not_isolated` says what the run could have reached."""
+    """A grade: `passed`, points of 100, and its rows; `isolation` says what held the run."""
 
     submission: str
     passed: bool
     points: float
     rows: list[Row]
-    not_isolated: str
+    isolation: str
     record: dict
 
 
@@ -46,9 +46,8 @@ def judge(evidence: Evidence, submission: str, record: dict) -> Report:
     for line in RUBRIC:
         rows[line.id] = _judge_line(line, evidence, rows)
     passed = all(rows[name].points == rows[name].max for name in MUST_PASS)
-    warning = "The run was not isolated: it ran as you, with your files and network. Check only code that you trust."
     points = sum(row.points for row in rows.values())
-    return Report(submission, passed, points, list(rows.values()), warning, record)
+    return Report(submission, passed, points, list(rows.values()), evidence.run.isolation, record)
 
 
 def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
@@ -91,4 +90,4 @@ def show(report: Report, console: Console) -> None:
     console.print(table)
     verdict = "[bold green]PASSED[/]" if report.passed else "[bold red]NOT PASSED[/]"
     console.print(f"{verdict}  {report.points:g} of 100 points", highlight=False)
-    console.print(f"[dim]{report.not_isolated}[/]")
+    console.print(f"isolation: {report.isolation}", highlight=False)

@@ -48,7 +48,7 @@ def say(message: str) -> None:
 
 
 def missing_packages() -> list[str]:
-    """Debian packages of the tools that are missing on this machine."""
+    """Debian packages of what is missing on this machine: Horovod's compiler and helpers, the grader's sandbox."""
     headers = Path(sysconfig.get_paths()["include"]) / "Python.h"
     try:
         import ensurepip  # noqa: F401  Debian ships venv's pip apart
@@ -60,6 +60,7 @@ def missing_packages() -> list[str]:
         "g++": shutil.which("g++"),
         "make": shutil.which("make"),
         "patch": shutil.which("patch"),
+        "bubblewrap": shutil.which("bwrap"),
         "python3-dev": headers.is_file(),
         "python3-venv": has_venv,
     }

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from grader import profile
 from grader.check import check
+from grader.isolation import sandbox
 from grader.report import Report
 from tests.conftest import REPOSITORY, run_python
 
@@ -23,7 +24,8 @@ SUBMISSIONS = REPOSITORY / "tests" / "submissions"
 
 
 def grade(submission: Path, root: Path, size: str = "fast") -> Report:
-    result = check(submission, root, profile.load(size), "a test's key", seed=1, console=Console(quiet=True))
+    quiet = Console(quiet=True)
+    result = check(submission, root, profile.load(size), "a test's key", seed=1, isolate=sandbox, console=quiet)
     assert workers_left(root) == []
     return result
 
@@ -60,6 +62,7 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
     assert "PASSED  100 of 100 points" in done.stdout
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert (written["schema"], written["passed"], written["points"]) == (1, True, 100)
+    assert written["isolation"].startswith("bubblewrap")
     assert set(written["rows"][0]) == {"id", "points", "max", "asks", "seen", "message"}
     assert written["record"]["versions"]["horovod"] == "0.28.1"
     assert workers_left(tmp_path) == []
@@ -67,11 +70,12 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
 
 def test_the_naive_conversion_misses_the_target_and_exit_status_is_1(tmp_path: Path):
     done = run_python(
-        "-m", "grader", "check", SUBMISSIONS / "naive", "--profile", "fast", "--output", tmp_path / "out"
+        "-m", "grader", "check", SUBMISSIONS / "naive", "--profile", "fast", "--trusted", "--output", tmp_path / "out"
     )  # fmt: skip
     assert done.returncode == 1
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert not written["passed"]
+    assert written["isolation"].startswith("none")
     assert {row["id"] for row in written["rows"] if row["points"] < row["max"]} == {"warmup", "target"}
 
 

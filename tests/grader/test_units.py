@@ -14,8 +14,9 @@ from rich.console import Console
 
 from cifar import data, sources
 from cifar.model import ResNet9
-from grader import datakey, evaluate, launch, observation, profile, report, rubric
+from grader import datakey, evaluate, launch, observation, profile, report, rubric, untrusted
 from grader.__main__ import main
+from grader.folders import Folders
 from grader.rubric import MUST_PASS, RUBRIC
 
 
@@ -92,14 +93,14 @@ BAD_STATES = {
     "is float32 (10, 3), not float32 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 3)}),
     "is float16 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 128, dtype=torch.float16)}),
     "not finite": good_state(**{"classify.weight": torch.full((10, 128), torch.nan)}),
-    "8,388,608 are read": good_state(extra=torch.ones(4_000_000)),
+    "holds more than 8,388,608 bytes": good_state(extra=torch.ones(4_000_000)),
     "not a state dict that loads with weights_only=True": ResNet9(width=16),
 }
 
 
 @pytest.mark.parametrize("message", BAD_STATES)
 def test_a_bad_checkpoint_is_a_message(message: str, tmp_path: Path):
-    with pytest.raises(evaluate.EvaluationError) as refused:
+    with pytest.raises(untrusted.UnreadableError) as refused:
         evaluate.load_network(checkpoint(tmp_path, BAD_STATES[message]))
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
@@ -109,17 +110,17 @@ def test_a_pickle_that_acts_does_not_act(tmp_path: Path):
     mark = Path("/tmp/grader-test-bomb")
     mark.unlink(missing_ok=True)
     (tmp_path / "model.pt").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(evaluate.EvaluationError):
+    with pytest.raises(untrusted.UnreadableError):
         evaluate.load_network(tmp_path / "model.pt")
     assert not mark.exists()
 
 
 def test_a_link_or_nothing_is_no_checkpoint(tmp_path: Path):
-    with pytest.raises(evaluate.EvaluationError, match=r"model\.pt was not written"):
+    with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
         evaluate.load_network(tmp_path / "model.pt")
     checkpoint(tmp_path, good_state()).rename(tmp_path / "other.pt")
     (tmp_path / "model.pt").symlink_to(tmp_path / "other.pt")
-    with pytest.raises(evaluate.EvaluationError, match=r"model\.pt was not written"):
+    with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
         evaluate.load_network(tmp_path / "model.pt")
 
 
@@ -147,7 +148,7 @@ def test_good_metrics_are_read(tmp_path: Path):
 )
 def test_bad_metrics_are_a_message_that_names_the_line(line: str, message: str, tmp_path: Path):
     (tmp_path / "metrics.jsonl").write_text(line + "\n")
-    with pytest.raises(evaluate.EvaluationError) as refused:
+    with pytest.raises(untrusted.UnreadableError) as refused:
         evaluate.read_metrics(tmp_path / "metrics.jsonl")
     assert message in str(refused.value)
 
@@ -159,7 +160,7 @@ def test_any_bytes_as_metrics_or_observation_give_a_clear_result(content: bytes,
     assert isinstance(observation.read_worker(path), observation.Worker)
     try:
         evaluate.read_metrics(path)
-    except evaluate.EvaluationError as error:
+    except untrusted.UnreadableError as error:
         assert str(error)
 
 
@@ -243,7 +244,7 @@ def test_a_link_in_a_submission_is_refused(tmp_path: Path):
 
 def test_a_check_clears_only_what_a_check_left(tmp_path: Path):
     source_folder(tmp_path, {"keep.txt": "mine", "output/model.pt": "", "report.json": "{}"})
-    launch.Folders(tmp_path).clear()
+    Folders(tmp_path).clear()
     assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]
 
 

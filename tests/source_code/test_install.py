@@ -34,8 +34,8 @@ def test_missing_system_packages_are_named_in_one_line_with_the_command(tmp_path
     done = subprocess.run([sys.executable, script], env={"PATH": "/nonexistent"}, capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
-    assert "missing: g++, make, patch" in done.stderr
-    assert "sudo apt-get install -y --no-install-recommends g++ make patch" in done.stderr
+    assert "missing: g++, make, patch, bubblewrap" in done.stderr
+    assert "sudo apt-get install -y --no-install-recommends g++ make patch bubblewrap" in done.stderr
     assert not (tmp_path / ".venv").exists()
 
 

@@ -1,0 +1,45 @@
+"""Where one run keeps its things."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+HOOKS = Path(__file__).with_name("hooks")
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders of one run below `root`: its copy of the source, its data, what it writes, what was seen of it."""
+
+    root: Path
+
+    @property
+    def source(self) -> Path:
+        return self.root / "source"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def output(self) -> Path:
+        return self.root / "output"
+
+    @property
+    def observe(self) -> Path:
+        return self.root / "observe"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "output.log"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report.json"
+
+    def clear(self) -> None:
+        """Remove what an earlier run left here, and nothing else: the folder is the caller's."""
+        for folder in (self.source, self.data, self.output, self.observe):
+            shutil.rmtree(folder, ignore_errors=True)
+        self.log.unlink(missing_ok=True)
+        self.report.unlink(missing_ok=True)

@@ -1,0 +1,94 @@
+"""Memory and process limits for a whole run: by control groups (version 2 or 1) if they can be had, else by rlimits."""
+
+import contextlib
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+ROOT = Path("/sys/fs/cgroup")
+MEMORY_BYTES = 8 * 2**30  # four workers use about 3 GiB
+PROCESSES = 512  # threads count; four workers have about 100
+
+
+@contextlib.contextmanager
+def limited() -> Iterator[tuple[list[str], str]]:
+    """Yields the start of a command line under which the rest of it is limited, and in words how.
+
+    The groups are removed at the end; every process in them must have ended by then.
+    """
+    _remove_leftovers()
+    name = f"course-{uuid.uuid4().hex[:12]}"
+    groups = _version_2(name) or _version_1(name)
+    if groups:
+        try:
+            yield _join(groups), f"control groups: {MEMORY_BYTES >> 30} GiB, {PROCESSES} processes"
+        finally:
+            for group in groups:
+                _remove(group)
+    else:
+        mine = sum(1 for process in psutil.process_iter(["uids"]) if process.info["uids"])
+        yield (
+            ["prlimit", f"--data={MEMORY_BYTES // 2}", f"--nproc={mine + PROCESSES}", "--"],
+            f"resource limits: {MEMORY_BYTES >> 31} GiB a process, {PROCESSES} processes more than now",
+        )
+
+
+def _join(groups: list[Path]) -> list[str]:
+    """A command line that enters the groups and then becomes the rest of the line."""
+    enter = " && ".join(f"echo $$ > {group}/cgroup.procs" for group in groups)
+    return ["sh", "-c", f'{enter} && exec "$@"', "limited"]
+
+
+def _version_2(name: str) -> list[Path]:
+    """A new group with both limits in the unified hierarchy; empty if it cannot be had."""
+    group = ROOT / name
+    try:
+        if not {"memory", "pids"} <= set((ROOT / "cgroup.subtree_control").read_text().split()):
+            return []
+        group.mkdir()
+        (group / "memory.max").write_text(str(MEMORY_BYTES))
+        (group / "pids.max").write_text(str(PROCESSES))
+    except OSError:
+        _remove(group)
+        return []
+    return [group]
+
+
+def _version_1(name: str) -> list[Path]:
+    """A new group in each of the two hierarchies; empty if they cannot be had."""
+    settings = {"memory": ("memory.limit_in_bytes", MEMORY_BYTES), "pids": ("pids.max", PROCESSES)}
+    groups = []
+    try:
+        for controller, (file, value) in settings.items():
+            group = ROOT / controller / name
+            group.mkdir()
+            groups.append(group)
+            (group / file).write_text(str(value))
+    except OSError:
+        for group in groups:
+            _remove(group)
+        return []
+    return groups
+
+
+def _remove_leftovers() -> None:
+    """Remove the empty groups of a grader that was killed; the kernel keeps those that are in use."""
+    for leftover in [*ROOT.glob("course-*"), *ROOT.glob("memory/course-*"), *ROOT.glob("pids/course-*")]:
+        with contextlib.suppress(OSError):
+            leftover.rmdir()
+
+
+def _remove(group: Path) -> None:
+    """Remove a group as soon as the kernel has forgotten its last process."""
+    for _ in range(50):
+        try:
+            group.rmdir()
+        except FileNotFoundError:
+            return
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
