@@ -119,7 +119,8 @@ def test_a_crash_is_reported_with_the_runs_own_words(tmp_path: Path):
 def test_an_interrupted_check_leaves_nothing_running_and_no_report(tmp_path: Path):
     command = [sys.executable, "-m", "grader", "check", str(REFERENCE), "--output", str(tmp_path / "out")]
     process = subprocess.Popen(command, cwd=REPOSITORY, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not (tmp_path / "out" / "observe" / "rank0.jsonl").exists():
+    log = tmp_path / "out" / "output.log"
+    while not (log.exists() and b"4 workers on" in log.read_bytes()):
         assert process.poll() is None, process.communicate()
         time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
