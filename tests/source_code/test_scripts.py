@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.nn import BatchNorm2d
 
-from cifar.model import BootcampResNet, no_norm
+from cifar.model import BootcampResNet, ResNet9, no_norm
 from tests.conftest import REPOSITORY, SCRIPTS, metrics, run_python, run_workers
 
 LESSONS = ("cifar_base", "cifar_batch_norm", "cifar_scalelr", "cifar_warmup", "cifar_lamb")
@@ -64,6 +64,14 @@ def test_the_reported_accuracy_is_that_of_the_saved_network_on_the_whole_test_se
     _, test = load(cifar10)
     correct = count_correct(net, test, torch.arange(len(test))).item()
     assert metrics(tmp_path)[0]["test_accuracy"] * len(test) == pytest.approx(correct, abs=15)  # bf16 near ties
+
+
+def test_the_assignments_starter_works_on_one_worker(tmp_path: Path):
+    starter = SCRIPTS / "assignment" / "train.py"
+    done = run_python(starter, "--images", 1024, "--epochs", 2, "--batch-size", 128, "--output-dir", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [list(line) for line in metrics(tmp_path)] == [FIELDS, FIELDS]
+    ResNet9(width=16).load_state_dict(torch.load(tmp_path / "model.pt", weights_only=True))
 
 
 @pytest.mark.parametrize(
