@@ -14,62 +14,73 @@ import time
 import zlib
 
 
-def _observe(path: str) -> None:
-    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+class Observer:
+    """Follows one worker's updates and writes them down."""
 
-    file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644), "w", buffering=1)
-    images: list[int] = []
-    depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
+    def __init__(self, path: str):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+        self.file = os.fdopen(descriptor, "w", buffering=1)
+        self.started = time.time()
+        self.images: list[int] = []
+        self.updates = 0
+        self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
 
-    def audit(event: str, args: tuple) -> None:
+    def audit(self, event: str, args: tuple) -> None:
+        """Note which training images a batch holds."""
         if event == "cifar.batch" and args[0] == "train":
-            images.extend(args[1].tolist())
+            self.images.extend(args[1].tolist())
 
-    def write(**seen: object) -> None:
-        file.write(json.dumps({"v": 1, "seconds": round(time.time() - begun, 3), **seen}) + "\n")
+    def before_step(self, optimizer, args, kwargs) -> None:
+        """Write the first line before the first update."""
+        if self.depth == 0 and self.updates == 0:
+            size = sum(parameter.numel() * parameter.element_size() for parameter in parameters(optimizer))
+            self.write(start=weights_hash(optimizer), bytes=size, size=horovod_size())
+        self.depth += 1
 
-    def before(optimizer, args, kwargs) -> None:
-        nonlocal depth
-        if depth == 0 and write.updates == 0:
-            write(start=_weights_hash(optimizer), bytes=_bytes(optimizer), size=_horovod_size())
-        depth += 1
-
-    def after(optimizer, args, kwargs) -> None:
-        nonlocal depth
-        depth -= 1
-        if depth == 0:
-            write.updates += 1
+    def after_step(self, optimizer, args, kwargs) -> None:
+        """Write a line after each update."""
+        self.depth -= 1
+        if self.depth == 0:
+            self.updates += 1
             rates = [float(group["lr"]) for group in optimizer.param_groups]
-            write(update=write.updates, lr=rates, images=images, weights=_weights_hash(optimizer))
-            images.clear()
+            self.write(update=self.updates, lr=rates, images=self.images, weights=weights_hash(optimizer))
+            self.images.clear()
 
-    begun, write.updates = time.time(), 0
-    sys.addaudithook(audit)
-    register_optimizer_step_pre_hook(before)
-    register_optimizer_step_post_hook(after)
+    def write(self, **seen: object) -> None:
+        """Write one line; readers may see it at once."""
+        line = {"v": 1, "seconds": round(time.time() - self.started, 3), **seen}
+        self.file.write(json.dumps(line) + "\n")
 
 
-def _parameters(optimizer):
+def parameters(optimizer) -> list:
+    """All parameters of an optimizer, in its order."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _bytes(optimizer) -> int:
-    return sum(parameter.numel() * parameter.element_size() for parameter in _parameters(optimizer))
-
-
-def _horovod_size() -> int:
+def horovod_size() -> int:
     """How many workers Horovod connects this one with; 1 if the program does not use it."""
     hvd = sys.modules.get("horovod.torch")
     return hvd.size() if hvd and hvd.is_initialized() else 1
 
 
-def _weights_hash(optimizer) -> int:
+def weights_hash(optimizer) -> int:
+    """A hash of all weights' bytes: equal on two workers if and, as good as certainly, only if the weights are."""
     value = 0
-    for parameter in _parameters(optimizer):
+    for parameter in parameters(optimizer):
         value = zlib.crc32(parameter.detach().cpu().contiguous().numpy().data, value)
     return value
 
 
+def observe(path: str) -> None:
+    """Follow this process's updates from now on."""
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    observer = Observer(path)
+    sys.addaudithook(observer.audit)
+    register_optimizer_step_pre_hook(observer.before_step)
+    register_optimizer_step_post_hook(observer.after_step)
+
+
 if "GRADER_OBSERVE" in os.environ and "HOROVOD_RANK" in os.environ:
     with contextlib.suppress(FileExistsError):  # a helper process of a worker that is observed already
-        _observe(f"{os.environ['GRADER_OBSERVE']}/rank{int(os.environ['HOROVOD_RANK'])}.jsonl")
+        observe(f"{os.environ['GRADER_OBSERVE']}/rank{int(os.environ['HOROVOD_RANK'])}.jsonl")
