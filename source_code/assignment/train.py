@@ -24,7 +24,7 @@ torch.manual_seed(args.seed)
 
 train, test = load(args.data_dir, device, args.images)
 net = ResNet9(width=16).to(device)
-optimizer = SGD(net.parameters(), lr=args.lr, momentum=0.9, nesterov=True, weight_decay=1e-3)
+optimizer = SGD(net.parameters(), lr=args.lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
 updates = args.epochs * updates_per_epoch(len(train), args.batch_size, size=1)
 scheduler = LambdaLR(optimizer, lambda update: decay_factor(update, 0, updates))
 

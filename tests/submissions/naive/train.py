@@ -21,7 +21,7 @@ torch.manual_seed(args.seed + hvd.rank())
 
 train, test = load(args.data_dir, device, args.images)
 net = ResNet9(width=16).to(device)
-optimizer = SGD(net.parameters(), lr=args.lr, momentum=0.9, nesterov=True, weight_decay=1e-3)
+optimizer = SGD(net.parameters(), lr=args.lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters(), groups=1)
 hvd.broadcast_parameters(net.state_dict(), root_rank=0)
 updates = args.epochs * updates_per_epoch(len(train), args.batch_size, hvd.size())
