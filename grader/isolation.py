@@ -145,21 +145,19 @@ def _bubblewrap(folders: Folders, etc: Path, threads: int, info: int) -> list[st
     line += ["--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "worker", "--clearenv"]
     for name, value in environment(INSIDE, "/tmp", threads).items():
         line += ["--setenv", name, value]
-    line += ["--ro-bind", "/usr", "/usr"]
+    line += ["--ro-bind", "/usr", "/usr", "--ro-bind", str(etc), "/etc", "--proc", "/proc", "--dev", "/dev"]
     for name in ("bin", "sbin", "lib", "lib64"):
         root = Path("/", name)
         line += (
             ["--symlink", f"usr/{name}", str(root)] if root.is_symlink() else ["--ro-bind-try", str(root), str(root)]
         )
-    line += ["--ro-bind", str(etc), "/etc"]
-    for place in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):
-        line += ["--ro-bind", str(place), str(place)]
-    line += ["--proc", "/proc", "--dev", "/dev"]
     for device in sorted(Path("/dev").glob("nvidia*")):
         line += ["--dev-bind", str(device), str(device)]
-    line += ["--ro-bind", str(folders.source), str(INSIDE.source), "--ro-bind", str(folders.data), str(INSIDE.data)]
-    for place in (INSIDE.output, INSIDE.observe, ENDED, Path("/tmp"), Path("/dev/shm")):
+    for place in (Path("/tmp"), Path("/dev/shm"), INSIDE.output, INSIDE.observe, ENDED):
         line += ["--size", str(DISK_BYTES), "--tmpfs", str(place)]
+    for place in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):  # any of them may lie below /tmp
+        line += ["--ro-bind", str(place), str(place)]
+    line += ["--ro-bind", str(folders.source), str(INSIDE.source), "--ro-bind", str(folders.data), str(INSIDE.data)]
     line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]
     return [*line, "--info-fd", str(info), "--"]
 
