@@ -155,7 +155,7 @@ def _bubblewrap(folders: Folders, etc: Path, threads: int, info: int) -> list[st
         line += ["--dev-bind", str(device), str(device)]
     for place in (Path("/tmp"), Path("/dev/shm"), INSIDE.output, INSIDE.observe, ENDED):
         line += ["--size", str(DISK_BYTES), "--tmpfs", str(place)]
-    for place in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):  # any of them may lie below /tmp
+    for place in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):  # also where they lie in /tmp
         line += ["--ro-bind", str(place), str(place)]
     line += ["--ro-bind", str(folders.source), str(INSIDE.source), "--ro-bind", str(folders.data), str(INSIDE.data)]
     line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]
