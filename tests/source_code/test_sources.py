@@ -134,7 +134,10 @@ def test_the_command_prints_the_folder(cifar10: Path):
 
 def test_an_interrupt_ends_the_command(tmp_path: Path):
     command = [sys.executable, "-m", "cifar.sources", "--to", str(tmp_path)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run where it is ignored
+    )  # fmt: skip
     while not list(tmp_path.glob(".fetching-*")) and process.poll() is None:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
