@@ -34,7 +34,7 @@ format: setup  ## format the code and mend what the linter can mend
 	$(RUN) -m ruff check --fix
 	$(RUN) -m ruff format
 
-calibrate: setup  ## measure where the assignment's target must lie (100 minutes; goes on where it was interrupted)
+calibrate: setup  ## measure where the assignment's target must lie (90 minutes; goes on where it was interrupted)
 	$(RUN) -m benchmarks calibrate
 
 lock: setup  ## write requirements.txt from pyproject.toml
