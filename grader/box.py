@@ -5,9 +5,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from cifar.workers import cores
 from grader import untrusted
 from grader.folders import Folders
-from grader.launch import Isolation
+from grader.isolation import Isolation, Running
 
 PROGRAM = "main.py"
 
@@ -35,7 +36,7 @@ def answer(
             folder.mkdir()
             for name, content in files.items():
                 (folder / name).write_bytes(content)
-        with isolate(_command, folders, threads=1) as running:
+        with isolate(_command, folders, cores()) as running:
             deadline = time.monotonic() + seconds
             while (status := running.status()) is None and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -48,7 +49,7 @@ def _command(inside: Folders) -> list[str]:
     return ["sh", "-c", script, str(inside.data), str(inside.output / "answer")]
 
 
-def _result(running, status: int | None, most: int, seconds: float) -> bytes:
+def _result(running: Running, status: int | None, most: int, seconds: float) -> bytes:
     if status is None:
         raise BoxError(f"no answer within {seconds:.0f} s")
     if status != 0:

@@ -4,18 +4,20 @@ import hashlib
 import shutil
 from pathlib import Path
 
+import torch
 from rich.console import Console
 
 from cifar import sources
 from grader import datakey, evaluate, launch, observation, report, untrusted
 from grader.evidence import Evidence
 from grader.folders import Folders
+from grader.isolation import Isolation
 from grader.profile import WORKERS, Profile
 from grader.progress import Watch
 
 
 def check(
-    submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: launch.Isolation, console: Console
+    submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: Isolation, console: Console
 ) -> report.Report:  # fmt: skip
     """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json`.
 
@@ -29,33 +31,37 @@ def check(
     datakey.write_folder(data, folders.data)
     with Watch(profile, console) as watch:
         run = launch.run(folders, profile, seed, isolate, watch)
-    evidence = _gather(folders, profile, run, data)
+    evidence = gather(folders, profile, run, data, isolate)
     shutil.rmtree(folders.data)
     record = {
         "profile": vars(profile), "key": key, "seed": seed, "seconds": run.seconds, "versions": report.versions(),
-        "source_sha256": source_hash(folders.source), "secret_accuracy": evidence.secret_accuracy,
+        "source_sha256": source_hash(folders.source), "cpu_seconds": run.outside.cpu_seconds,
+        "secret_accuracy": evidence.checkpoint.secret if evidence.checkpoint else None,
     }  # fmt: skip
     result = report.judge(evidence, str(submission), record)
     report.write_json(result, folders.report)
     return result
 
 
-def _gather(folders: Folders, profile: Profile, run: launch.Run, data: datakey.Rekeyed) -> Evidence:
-    workers = [observation.read_worker(folders.observe / f"rank{rank}.jsonl") for rank in range(WORKERS)]
-    metrics, metrics_error, checkpoint_error, visible, secret = [], "", "", None, None
+def gather(folders: Folders, profile: Profile, run: launch.Run, data: datakey.Rekeyed, isolate: Isolation) -> Evidence:
+    """Read and measure what a run left in `folders`."""
+    metrics, metrics_error, checkpoint, checkpoint_error = [], "", None, ""
     try:
         metrics = evaluate.read_metrics(folders.output / "metrics.jsonl")
     except untrusted.UnreadableError as error:
         metrics_error = str(error)
     try:
-        network = evaluate.load_network(folders.output / "model.pt")
-        visible, secret = evaluate.accuracy(network, data.visible), evaluate.accuracy(network, data.secret)
+        checkpoint = evaluate.measure(folders.output / "model.pt", data, isolate)
     except untrusted.UnreadableError as error:
         checkpoint_error = str(error)
-    log = folders.log.read_text(errors="replace")
+    timeline = b""
+    if folders.timeline.exists():
+        timeline = untrusted.read(folders.timeline, launch.MAX_TIMELINE_BYTES, tail=True)
     return Evidence(
-        profile, run, workers, log, metrics, metrics_error, checkpoint_error, visible, secret, len(data.visible)
-    )
+        profile, run, [observation.read_worker(folders.lines(rank)) for rank in range(WORKERS)],
+        folders.log.read_text(errors="replace"), metrics, metrics_error, checkpoint, checkpoint_error,
+        len(data.visible), torch.cuda.device_count(), timeline,
+    )  # fmt: skip
 
 
 def source_hash(source: Path) -> str:

@@ -11,10 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from cifar import sources
-from cifar.data import Split
 
 VISIBLE = 1_000  # test images that the run may look at; the other 9,000 decide
 
@@ -59,9 +57,3 @@ def write_folder(data: Rekeyed, folder: Path) -> None:
         (folder / name).write_bytes(records.tobytes())
         hashes[name] = hashlib.sha256(records.tobytes()).hexdigest()
     (folder / "manifest.json").write_text(json.dumps({"sha256": hashes}, indent=1))
-
-
-def as_split(records: np.ndarray, name: str) -> Split:
-    """Records `(N, 3073)` as a split for evaluation."""
-    images = torch.from_numpy(records[:, 1:].reshape(-1, 3, 32, 32).copy())
-    return Split(name, images, torch.from_numpy(records[:, 0].astype(np.int64)))

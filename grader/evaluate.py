@@ -1,20 +1,21 @@
 """Measures what a run left: its checkpoint, on test images it never saw, and the figures it reported."""
 
-import io
 import json
 import math
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, ValidationError
 
-from cifar.model import ResNet9
-from cifar.training import count_correct
-from grader import untrusted
-from grader.datakey import as_split
+from grader import box, untrusted
+from grader.datakey import Rekeyed
+from grader.isolation import Isolation
 from grader.profile import NETWORK_WIDTH
 
+CLASSIFY = Path(__file__).with_name("inside") / "classify.py"
+CLASSES = 10
+SECONDS = 300  # for 10,000 images: they take 10 on two cores
 MAX_CHECKPOINT_BYTES = 8 * 2**20  # ResNet9(width=16) has 1.7 MiB
 MAX_METRICS_BYTES = 2**20
 
@@ -53,45 +54,55 @@ def read_metrics(path: Path) -> list[Metrics]:
     return lines
 
 
-def load_network(path: Path) -> ResNet9:
-    """The checkpoint as the course's network; an error says in what it differs from one."""
-    content = io.BytesIO(untrusted.read(path, MAX_CHECKPOINT_BYTES))
+class Answer(BaseModel, strict=True):
+    """First line of what the second sandbox answers: what is wrong with the checkpoint, or the hash of its weights."""
+
+    error: str = Field(max_length=400)
+    weights: int | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A checkpoint: hash of its weights, and the share of images that it classifies correctly, 0 to 1."""
+
+    weights: int
+    visible: float
+    secret: float
+
+
+def measure(path: Path, data: Rekeyed, isolate: Isolation) -> Measured:
+    """Classify the visible and the secret test images with a checkpoint, in a second sandbox.
+
+    The checkpoint and the images without their labels go in, logits come out; the labels stay here. Raises
+    untrusted.UnreadableError if the checkpoint is not one of the course's network; its message says in what it differs.
+    """
+    checkpoint = untrusted.read(path, MAX_CHECKPOINT_BYTES)
+    records = np.concatenate([data.visible, data.secret])
+    inputs = {"model.pt": checkpoint, "images": records[:, 1:].tobytes(), "width": str(NETWORK_WIDTH).encode()}
+    most = len(records) * CLASSES * 4 + 1000
     try:
-        state = torch.load(content, map_location="cpu", weights_only=True)
-    except Exception as error:  # anything can be wrong with a file that somebody else made
-        reason = str(error).splitlines()[0][:120] if str(error) else type(error).__name__
-        raise EvaluationError(f"{path.name} is not a state dict that loads with weights_only=True: {reason}") from None
-    network = ResNet9(width=NETWORK_WIDTH)
-    _compare(path.name, state, network.state_dict())
-    network.load_state_dict(state)
-    return network
+        answered = box.answer({box.PROGRAM: CLASSIFY.read_bytes()}, inputs, most, SECONDS, isolate)
+        told, logits = _read_answer(answered, len(records))
+    except box.BoxError as error:
+        raise EvaluationError(f"{path.name} could not be evaluated: {error}") from None
+    if told.error or told.weights is None:
+        raise EvaluationError(f"{path.name} {told.error}")
+    right = logits.argmax(axis=1) == records[:, 0]
+    visible = len(data.visible)
+    return Measured(told.weights, float(right[:visible].mean()), float(right[visible:].mean()))
 
 
-def _compare(name: str, state: object, wanted: dict[str, torch.Tensor]) -> None:
-    """Raise EvaluationError unless `state` has just the entries of `wanted`, with their shapes, and finite numbers."""
-    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise EvaluationError(f"{name} is not a state dict: save net.state_dict()")
-    if state and all(str(key).startswith("module.") for key in state):
-        raise EvaluationError(f"{name} has names with the prefix 'module.': save the network inside the wrapper")
-    if missing := sorted(wanted.keys() - state.keys()):
-        raise EvaluationError(f"{name} lacks {missing[0]}: it is not of ResNet9(width={NETWORK_WIDTH})")
-    if extra := sorted(map(str, state.keys() - wanted.keys())):
-        raise EvaluationError(f"{name} has an entry {extra[0][:60]!r} that ResNet9(width={NETWORK_WIDTH}) has not")
-    for key, value in wanted.items():
-        if state[key].shape != value.shape or state[key].dtype != value.dtype:
-            raise EvaluationError(f"{name}: {key} is {_kind(state[key])}, not {_kind(value)}")
-        if not torch.isfinite(state[key]).all():
-            raise EvaluationError(f"{name}: {key} holds numbers that are not finite; the training diverged")
-
-
-def _kind(tensor: torch.Tensor) -> str:
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}"
-
-
-def accuracy(network: torch.nn.Module, records: np.ndarray) -> float:
-    """Share of test records `(N, 3073)` that the network classifies correctly, 0 to 1."""
-    split = as_split(records, "grader")
-    return count_correct(network, split, torch.arange(len(split))).item() / len(split)
+def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
+    """Split an answer into its first line and the logits `(images, 10)`, zeros if there are none."""
+    first, _, rest = content.partition(b"\n")
+    try:
+        told = Answer.model_validate_json(first)
+        logits = np.frombuffer(rest, "<f4").reshape(-1, CLASSES) if not told.error else np.zeros((images, CLASSES))
+    except ValueError:
+        raise box.BoxError("its answer is garbled") from None
+    if len(logits) != images:
+        raise box.BoxError(f"it classified {len(logits)} of {images} images")
+    return told, logits
 
 
 def agrees(reported: float, measured: float, images: int) -> bool:

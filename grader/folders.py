@@ -29,6 +29,18 @@ class Folders:
     def observe(self) -> Path:
         return self.root / "observe"
 
+    def lines(self, rank: int) -> Path:
+        """What a worker's observer wrote, a line an update."""
+        return self.observe / f"rank{rank}.jsonl"
+
+    def stack(self, rank: int) -> Path:
+        """Where a worker stood whenever it made no update for a while."""
+        return self.observe / f"stack{rank}.jsonl"
+
+    @property
+    def timeline(self) -> Path:
+        return self.observe / "timeline.json"
+
     @property
     def log(self) -> Path:
         return self.root / "output.log"
@@ -37,9 +49,13 @@ class Folders:
     def report(self) -> Path:
         return self.root / "report.json"
 
+    @property
+    def page(self) -> Path:
+        return self.root / "report.html"
+
     def clear(self) -> None:
         """Remove what an earlier run left here, and nothing else: the folder is the caller's."""
         for folder in (self.source, self.data, self.output, self.observe):
             shutil.rmtree(folder, ignore_errors=True)
-        self.log.unlink(missing_ok=True)
-        self.report.unlink(missing_ok=True)
+        for file in (self.log, self.report, self.page):
+            file.unlink(missing_ok=True)

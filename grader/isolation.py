@@ -31,6 +31,7 @@ HOLDER = f'"$@"; echo $? > {ENDED}/status; exec sleep infinity'  # keeps the fol
 DISK_BYTES = 64 * 2**20  # for each folder that the run can write to
 
 Command = Callable[[Folders], list[str]]  # the command line for the folders as the run sees them
+Isolation = Callable[[Command, Folders, int], contextlib.AbstractContextManager["Running"]]  # sandbox or trusted
 
 
 class IsolationError(Exception):
@@ -44,6 +45,7 @@ class Running:
     process: subprocess.Popen
     folders: Folders
     status: Callable[[], int | None]
+    processes: Callable[[], list[psutil.Process]]
     loopback_bytes: Callable[[], int | None]
     isolation: str
 
@@ -54,7 +56,7 @@ def environment(folders: Folders, home: str, threads: int) -> dict[str, str]:
     return {
         "PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HOOKS),
-        "GRADER_OBSERVE": str(folders.observe),
+        "GRADER_OBSERVE": str(folders.observe), "HOROVOD_TIMELINE": "DYNAMIC",
     }  # fmt: skip
 
 
@@ -68,7 +70,8 @@ def trusted(command: Command, folders: Folders, threads: int) -> Iterator[Runnin
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
         )  # fmt: skip
         try:
-            yield Running(process, folders, process.poll, exchanged, "none: it ran as you, with your files and network")
+            said = "none: it ran as you, with your files and network"
+            yield Running(process, folders, process.poll, lambda: descendants(process.pid), exchanged, said)
         finally:
             _kill_family(process, str(folders.observe))
 
@@ -89,12 +92,17 @@ def _gpus_exchange() -> bool:
     return torch.cuda.is_available() and bool(hvd.nccl_built())
 
 
+def descendants(pid: int) -> list[psutil.Process]:
+    """All processes that descend from a process; none if it has ended."""
+    try:
+        return psutil.Process(pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
 def _kill_family(process: subprocess.Popen, mark: str) -> None:
     """Kill a process's descendants, and whoever carries its environment (helpers that left the family)."""
-    try:
-        family = psutil.Process(process.pid).children(recursive=True)
-    except psutil.NoSuchProcess:
-        family = []
+    family = descendants(process.pid)
     for other in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if other.environ().get("GRADER_OBSERVE") == mark:
@@ -197,4 +205,4 @@ def _running(process: subprocess.Popen, first: int, isolation: str) -> Running:
             return next(int(line.split()[9]) for line in lines if line.strip().startswith("lo:"))
         return 0
 
-    return Running(process, view, status, loopback_bytes, isolation)
+    return Running(process, view, status, lambda: descendants(first), loopback_bytes, isolation)

@@ -5,7 +5,6 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,15 +12,17 @@ from cifar.workers import cores
 from grader import observation, untrusted
 from grader.evaluate import MAX_CHECKPOINT_BYTES, MAX_METRICS_BYTES
 from grader.folders import Folders
-from grader.isolation import Command, Running
+from grader.isolation import Isolation
+from grader.observation import updates_so_far
+from grader.outside import Outside, Seen
 from grader.profile import WORKERS, Profile
 
 ENTRY = "train.py"
 MAX_SOURCE_BYTES = 64 * 1024
 MAX_LOG_BYTES = 1024 * 1024
+MAX_TIMELINE_BYTES = 4 * 2**20  # of three updates an honest run has 0.1 MiB
 
-Isolation = Callable[[Command, Folders, int], AbstractContextManager[Running]]
-Watch = Callable[[float, Folders], str]
+Watch = Callable[[float, list[int], Seen, Folders], str]
 
 
 class SubmissionError(Exception):
@@ -32,13 +33,13 @@ class SubmissionError(Exception):
 class Run:
     """How a run ended. `stopped` is the grader's reason for ending it, empty if it ended by itself with `status`.
 
-    `loopback_bytes` is None where the workers' GPUs exchange gradients directly; `isolation` says what held the run.
+    `outside`: what was seen without the program's help. `isolation` says what held the run.
     """
 
     status: int | None
     seconds: float
     stopped: str
-    loopback_bytes: int | None
+    outside: Seen
     isolation: str
 
 
@@ -74,8 +75,9 @@ def command(folders: Folders, profile: Profile, seed: int) -> list[str]:
 def run(folders: Folders, profile: Profile, seed: int, isolate: Isolation, watch: Watch) -> Run:
     """Launch, wait, and bring what the run wrote into `folders`.
 
-    `watch(seconds, folders)` is called twice a second; a reason it returns ends the run. Nothing that the run started
-    is left when this returns, also after an interrupt. Raises isolation.IsolationError if the isolation cannot be had.
+    `watch(seconds, updates by worker, seen from outside, folders)` is called twice a second; a reason it returns ends
+    the run. Nothing that the run started is left when this returns, also after an interrupt. Raises
+    isolation.IsolationError if the isolation cannot be had.
     """
     folders.observe.mkdir()
     folders.output.mkdir()
@@ -84,20 +86,25 @@ def run(folders: Folders, profile: Profile, seed: int, isolate: Isolation, watch
     with isolate(lambda inside: command(inside, profile, seed), folders, threads) as running:
         reader = threading.Thread(target=_keep_log, args=(running.process.stdout, folders.log), daemon=True)
         reader.start()
+        outside = Outside(running.folders.output, running.processes, running.loopback_bytes)
         while (status := running.status()) is None and not stopped:
             time.sleep(0.5)
-            stopped = watch(time.monotonic() - started, running.folders)
-        seconds, exchanged = time.monotonic() - started, running.loopback_bytes()
+            updates = [updates_so_far(running.folders.lines(rank)) for rank in range(WORKERS)]
+            outside.look(min(updates))
+            stopped = watch(time.monotonic() - started, updates, outside.seen, running.folders)
+        seconds = time.monotonic() - started
+        seen = outside.close()
         if running.folders != folders:
             _collect(running.folders, folders)
     reader.join(timeout=5)
-    return Run(status, seconds, stopped, exchanged, running.isolation)
+    return Run(status, seconds, stopped, seen, running.isolation)
 
 
 def _collect(view: Folders, folders: Folders) -> None:
     """Copy the files that the grader reads, and no others, out of a sandbox."""
     wanted = {view.output / "model.pt": MAX_CHECKPOINT_BYTES, view.output / "metrics.jsonl": MAX_METRICS_BYTES}
-    wanted |= {view.observe / f"rank{rank}.jsonl": observation.MAX_BYTES for rank in range(WORKERS)}
+    wanted |= {view.lines(rank): observation.MAX_BYTES for rank in range(WORKERS)}
+    wanted[view.timeline] = MAX_TIMELINE_BYTES
     for path, most in wanted.items():
         with contextlib.suppress(untrusted.UnreadableError):  # one byte too many stays one byte too many
             (folders.root / path.relative_to(view.root)).write_bytes(untrusted.read(path, most + 1, tail=True))

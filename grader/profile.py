@@ -6,6 +6,7 @@ from pathlib import Path
 
 WORKERS = 4
 NETWORK_WIDTH = 16
+BASE_RATE = 0.1  # of the starter, for one worker
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,6 @@
 """Watches a run from outside while it goes: shows how far it is, and says when there is no point in going on."""
 
-import json
 import time
-from pathlib import Path
 
 import torch
 from rich.console import Console
@@ -10,13 +8,17 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, Ti
 
 from cifar.model import ResNet9
 from cifar.training import train_epoch
-from grader import untrusted
+from grader import stalls
 from grader.folders import Folders
 from grader.observation import read_worker
+from grader.outside import Seen
 from grader.profile import NETWORK_WIDTH, WORKERS, Profile
 
 LIMIT = 3  # times the reference's time: stock Horovod's waiting on few cores fits in
 START_SECONDS = 30  # for Python, PyTorch, Horovod and the data on all workers
+PATIENCE_SECONDS = 20  # without an update of any worker, at the least: then it is a hang
+PATIENCE = 0.2  # of the reference's time: an evaluation, or saving, may lie between two updates
+START_PATIENCE = 3  # times as much before the first update
 SEPARATE_UPDATES = 20  # after so many updates without Horovod there is nothing more to learn from the run
 REPORT_SECONDS = 20
 
@@ -37,10 +39,12 @@ def reference_seconds(profile: Profile) -> float:
 
 
 class Watch:
-    """Called with the seconds so far while a run goes; returns why to stop it, or an empty string."""
+    """Called while a run goes with what is known of it; returns why to stop it, or an empty string."""
 
     def __init__(self, profile: Profile, console: Console):
-        self.limit = LIMIT * reference_seconds(profile)
+        expected = reference_seconds(profile)
+        self.limit, self.patience = LIMIT * expected, max(PATIENCE_SECONDS, PATIENCE * expected)
+        self.updates, self.moved = [0] * WORKERS, 0.0
         self.console, self.last_report = console, 0.0
         self.connected: bool | None = None
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
@@ -55,26 +59,29 @@ class Watch:
     def __exit__(self, *exception: object) -> None:
         self.bar.stop()
 
-    def __call__(self, seconds: float, folders: Folders) -> str:
-        files = [folders.observe / f"rank{rank}.jsonl" for rank in range(WORKERS)]
-        counts = [updates_so_far(path) for path in files]
-        self._show(min(counts), seconds)
+    def __call__(self, seconds: float, updates: list[int], outside: Seen, folders: Folders) -> str:
+        self._show(min(updates), seconds)
+        if updates != self.updates:
+            self.updates, self.moved = updates, seconds
+        if seconds - self.moved > self.patience * (1 if any(updates) else START_PATIENCE):
+            return stalls.describe(seconds - self.moved, updates, outside.running, folders)
         if seconds > self.limit:
             return (
                 f"Stopped after {seconds:.0f} s, three times what the reference takes on this machine. "
-                f"Updates by worker: {', '.join(map(str, counts))}. A hang, or every worker using all images?"
+                f"Updates by worker: {', '.join(map(str, updates))}. Does every worker use all images?"
             )
-        if min(counts) >= SEPARATE_UPDATES and not self._connected(files):
+        if min(updates) >= SEPARATE_UPDATES and not self._connected(folders):
             return (
-                f"Stopped after {min(counts)} updates: Horovod does not connect the workers, so they train "
+                f"Stopped after {min(updates)} updates: Horovod does not connect the workers, so they train "
                 f"{WORKERS} separate networks. Start with hvd.init() and hvd.DistributedOptimizer."
             )
         return ""
 
-    def _connected(self, files: list[Path]) -> bool:
+    def _connected(self, folders: Folders) -> bool:
         """Whether Horovod connected a worker with others at its first update; looked up once."""
         if self.connected is None:
-            self.connected = any(worker.first and worker.first.size > 1 for worker in map(read_worker, files))
+            workers = [read_worker(folders.lines(rank)) for rank in range(WORKERS)]
+            self.connected = any(worker.first and worker.first.size > 1 for worker in workers)
         return self.connected
 
     def _show(self, updates: int, seconds: float) -> None:
@@ -84,12 +91,3 @@ class Watch:
         if not self.console.is_terminal and seconds - self.last_report >= REPORT_SECONDS:
             self.last_report = seconds
             self.console.print(f"{text}, {seconds:.0f} s", highlight=False)
-
-
-def updates_so_far(path: Path) -> int:
-    """The number in the last whole line of a worker's file; 0 while there is none."""
-    try:
-        lines = untrusted.read(path, 65536, tail=True).split(b"\n")[:-1]
-        return int(json.loads(lines[-1]).get("update", 0))
-    except (untrusted.UnreadableError, IndexError, ValueError, AttributeError, TypeError, RecursionError):
-        return 0

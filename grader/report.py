@@ -18,9 +18,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Row:
-    """A rubric line as judged."""
+    """A rubric line as judged. `met`: whether in truth; a line that only follows from another keeps its points."""
 
     id: str
+    met: bool
     points: float
     max: int
     asks: str
@@ -41,21 +42,31 @@ class Report:
 
 
 def judge(evidence: Evidence, submission: str, record: dict) -> Report:
-    """Apply the rubric in order; a line whose prerequisite is not met gets no points and says which one."""
+    """Apply the rubric in order."""
     rows: dict[str, Row] = {}
     for line in RUBRIC:
         rows[line.id] = _judge_line(line, evidence, rows)
-    passed = all(rows[name].points == rows[name].max for name in MUST_PASS)
+    passed = all(rows[name].met for name in MUST_PASS)
     points = sum(row.points for row in rows.values())
     return Report(submission, passed, points, list(rows.values()), evidence.run.isolation, record)
 
 
 def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
-    unmet = [name for name in line.needs if rows[name].points < rows[name].max]
-    if unmet:
-        return Row(line.id, 0, line.points, line.asks, "not judged", f"first: {unmet[0]}")
+    first = RUBRIC[0].id
+    if line.id != first and not rows[first].met:
+        return Row(line.id, False, 0, line.points, line.asks, "not judged", f"First: {rows[first].asks.lower()}.")
     finding = line.check(evidence)
-    return Row(line.id, line.points * finding.share, line.points, line.asks, finding.seen, finding.advice)
+    causes = [name for name in line.follows if not rows[name].met]
+    if finding.share < 1 and causes and _excusable(evidence):
+        message = f"Follows from the line on `{causes[0]}`: it costs nothing more."
+        return Row(line.id, False, line.points, line.points, line.asks, finding.seen, message)
+    points = line.points * finding.share
+    return Row(line.id, finding.share == 1, points, line.points, line.asks, finding.seen, finding.advice)
+
+
+def _excusable(evidence: Evidence) -> bool:
+    """Whether enough was done for a missing line to be a consequence: workers in touch, half an epoch at the least."""
+    return evidence.connected() and evidence.share() * evidence.profile.epochs >= 0.5
 
 
 def versions() -> dict[str, str]:
@@ -84,9 +95,8 @@ def show(report: Report, console: Console) -> None:
     table.add_column("What is asked")
     table.add_column("What was seen, and what to change", ratio=1)
     for row in report.rows:
-        full = row.points == row.max
         seen = printable(row.seen) + (f"\n[bold]{printable(row.message)}[/]" if row.message else "")
-        table.add_row(f"[{'green' if full else 'red'}]{row.points:g} / {row.max}[/]", row.asks, seen)
+        table.add_row(f"[{'green' if row.met else 'red'}]{row.points:g} / {row.max}[/]", row.asks, seen)
     console.print(table)
     verdict = "[bold green]PASSED[/]" if report.passed else "[bold red]NOT PASSED[/]"
     console.print(f"{verdict}  {report.points:g} of 100 points", highlight=False)

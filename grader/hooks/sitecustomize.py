@@ -1,54 +1,178 @@
 """Python runs this file at the start of every worker that the grader launches (its folder is on PYTHONPATH).
 
-It writes a line an update to `rank<r>.jsonl` in the folder GRADER_OBSERVE: the learning rates, the training images
-used since the last update, and a hash of the weights after it (before it as well at the first update). It only uses
-public hook points: audit events, and PyTorch's global optimizer hooks. What it writes comes from inside the learner's
+It writes a line an update to `rank<r>.jsonl` in the folder GRADER_OBSERVE, and to `stack<r>.jsonl` where the worker
+stands whenever it makes no update for a while. It only uses public hook points: audit events, PyTorch's hooks on
+optimizers, modules and gradients, threads' frames, Horovod's timeline. What it writes comes from inside the learner's
 process and explains; the grader believes it only where evidence from outside agrees.
 """
 
+import atexit
 import contextlib
 import json
 import os
 import sys
+import threading
 import time
-import zlib
+
+STALL_SECONDS = 5  # without an update: then, and every so often, the worker writes down where it stands
+TIMELINE_UPDATES = (10, 13)  # Horovod's timeline is on between these: it costs time and space
+
+
+def create(path: str):
+    """Open a file that must not exist yet, unbuffered by line: readers may see each line at once."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+    return os.fdopen(descriptor, "w", buffering=1)
+
+
+class Projections:
+    """Eight random projections of a gradient, the same on every worker.
+
+    They are linear: the workers' mean projection is the projection of their mean gradient. Eight numbers then tell
+    whether a worker applied that mean, without keeping a gradient.
+    """
+
+    COUNT = 8
+
+    def __init__(self):
+        self.signs = {}
+
+    def __call__(self, index: int, gradient):
+        """Projections `(8,)` of the gradient of parameter number `index`."""
+        import torch
+
+        flat = gradient.detach().reshape(-1).float()
+        padded = torch.nn.functional.pad(flat, (0, -len(flat) % self.COUNT)).view(self.COUNT, -1)
+        if index not in self.signs:
+            draw = torch.Generator().manual_seed(index)
+            self.signs[index] = (torch.randint(2, padded.shape, generator=draw) * 2.0 - 1).to(flat.device)
+        return (padded * self.signs[index]).sum(dim=1)
 
 
 class Observer:
     """Follows one worker's updates and writes them down."""
 
-    def __init__(self, path: str):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
-        self.file = os.fdopen(descriptor, "w", buffering=1)
+    def __init__(self, folder: str, rank: int):
+        self.folder, self.rank = folder, rank
+        self.file = create(f"{folder}/rank{rank}.jsonl")
+        self.stacks = create(f"{folder}/stack{rank}.jsonl")
         self.started = time.time()
+        self.output = os.path.join(os.path.dirname(folder), "output", "")
+        self.wrote: list[str] = []
         self.images: list[int] = []
+        self.calls = 0
+        self.losses = []
         self.updates = 0
         self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
+        self.projections = Projections()
+        self.followed: dict[int, int] = {}  # id of a parameter -> its number
+        self.local = self.applied = None
+        self.root = None
+        self.moved = time.monotonic()
+        threading.Thread(target=self.watch, args=(threading.main_thread().ident,), daemon=True).start()
+
+    def watch(self, main: int) -> None:
+        """Write where the program stands whenever it makes no update for a while, innermost call first."""
+        while True:
+            time.sleep(STALL_SECONDS)
+            if time.monotonic() - self.moved >= STALL_SECONDS and (frame := sys._current_frames().get(main)):
+                calls = []
+                while frame and len(calls) < 40:
+                    calls.append([frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name])
+                    frame = frame.f_back
+                self.stacks.write(json.dumps(calls) + "\n")
 
     def audit(self, event: str, args: tuple) -> None:
-        """Note which training images a batch holds."""
+        """Note which training images a batch holds, and which files are opened for writing or renamed."""
         if event == "cifar.batch" and args[0] == "train":
             self.images.extend(args[1].tolist())
+            self.calls += 1
+        elif event == "os.rename":
+            self.note_write(args[1])
+        elif event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR):
+            self.note_write(args[0])
+
+    def note_write(self, path: object) -> None:
+        """Note a file in the output folder."""
+        if isinstance(path, (str, bytes)) and os.path.abspath(os.fsdecode(path)).startswith(self.output):
+            self.wrote.append(os.path.basename(os.fsdecode(path))[:80])
+
+    def before_forward(self, module, args) -> None:
+        """Note which module the program calls first: the network."""
+        if self.root is None and any(True for _ in module.parameters()):
+            self.root = module
+            self.follow(module.parameters())
+
+    def after_forward(self, module, args, output) -> None:
+        """Note the loss, where it is one of PyTorch's loss modules that computes it."""
+        import torch
+
+        if isinstance(module, torch.nn.modules.loss._Loss) and torch.is_grad_enabled() and output.numel() == 1:
+            self.losses.append(output.detach())
+
+    def follow(self, parameters) -> None:
+        """From now on, note the gradients that this worker itself computes for these parameters."""
+        for parameter in parameters:
+            if parameter.requires_grad and id(parameter) not in self.followed:
+                number = self.followed[id(parameter)] = len(self.followed)
+                parameter.register_hook(lambda gradient, number=number: self.note_gradient(number, gradient))
+
+    def note_gradient(self, number: int, gradient) -> None:
+        """Called before anything averages the gradient; several backward passes add up, as they do in `.grad`."""
+        projected = self.projections(number, gradient)
+        self.local = projected if self.local is None else self.local + projected
 
     def before_step(self, optimizer, args, kwargs) -> None:
-        """Write the first line before the first update."""
+        """Write the first line before the first update; note the gradient that is applied."""
+        weights = parameters(optimizer)
         if self.depth == 0 and self.updates == 0:
-            size = sum(parameter.numel() * parameter.element_size() for parameter in parameters(optimizer))
-            self.write(start=weights_hash(optimizer), bytes=size, size=horovod_size())
+            self.follow(weights)
+            self.write(
+                start=fingerprint(weights), buffers=self.buffers(), size=horovod_size(), device=str(weights[0].device),
+                bytes=sum(weight.numel() * weight.element_size() for weight in weights),
+                optimizer=type(optimizer).__name__,
+            )  # fmt: skip
         self.depth += 1
+        graded = [weight for weight in weights if weight.grad is not None]
+        self.applied = sum(self.projections(self.followed[id(weight)], weight.grad) for weight in graded)
 
     def after_step(self, optimizer, args, kwargs) -> None:
         """Write a line after each update."""
         self.depth -= 1
-        if self.depth == 0:
-            self.updates += 1
-            rates = [float(group["lr"]) for group in optimizer.param_groups]
-            self.write(update=self.updates, lr=rates, images=self.images, weights=weights_hash(optimizer))
-            self.images.clear()
+        if self.depth:
+            return
+        self.updates += 1
+        self.write(
+            update=self.updates, lr=[float(group["lr"]) for group in optimizer.param_groups], images=self.images,
+            calls=self.calls, weights=fingerprint(parameters(optimizer)), local=numbers(self.local),
+            applied=numbers(self.applied), loss=float(sum(self.losses)) / len(self.losses) if self.losses else None,
+            wrote=self.wrote,
+        )  # fmt: skip
+        for seen in (self.images, self.losses, self.wrote):
+            seen.clear()
+        self.calls, self.local, self.applied = 0, None, None
+        self.moved = time.monotonic()
+        self.timeline()
+
+    def timeline(self) -> None:
+        """Switch Horovod's timeline on for a few updates (all workers call; one writes)."""
+        hvd = sys.modules.get("horovod.torch")
+        with contextlib.suppress(Exception):  # the program may use the timeline itself
+            if self.updates == TIMELINE_UPDATES[0] and horovod_size() > 1:
+                hvd.start_timeline(f"{self.folder}/timeline.json", mark_cycles=False)
+            if self.updates == TIMELINE_UPDATES[1] and horovod_size() > 1:
+                hvd.stop_timeline()
+
+    def buffers(self) -> int | None:
+        """Hash of the network's buffers: running statistics differ from worker to worker until they are averaged."""
+        return None if self.root is None else fingerprint(self.root.buffers())
+
+    def end(self) -> None:
+        """Write the last line when the program ends."""
+        self.write(end=self.updates, buffers=self.buffers(), wrote=self.wrote)
 
     def write(self, **seen: object) -> None:
-        """Write one line; readers may see it at once."""
-        line = {"v": 1, "seconds": round(time.time() - self.started, 3), **seen}
+        """Write one line."""
+        line = {"v": 2, "seconds": round(time.time() - self.started, 3), **seen}
         self.file.write(json.dumps(line) + "\n")
 
 
@@ -57,30 +181,38 @@ def parameters(optimizer) -> list:
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
+def fingerprint(tensors) -> int:
+    """The course's hash of weights: see cifar.fingerprint."""
+    from cifar.fingerprint import fingerprint
+
+    return fingerprint(tensors)
+
+
+def numbers(tensor) -> list[float] | None:
+    """A tensor's numbers, to six digits."""
+    return None if tensor is None or isinstance(tensor, int) else [float(f"{value:.6g}") for value in tensor.tolist()]
+
+
 def horovod_size() -> int:
     """How many workers Horovod connects this one with; 1 if the program does not use it."""
     hvd = sys.modules.get("horovod.torch")
     return hvd.size() if hvd and hvd.is_initialized() else 1
 
 
-def weights_hash(optimizer) -> int:
-    """A hash of all weights' bytes: equal on two workers if and, as good as certainly, only if the weights are."""
-    value = 0
-    for parameter in parameters(optimizer):
-        value = zlib.crc32(parameter.detach().cpu().contiguous().numpy().data, value)
-    return value
-
-
-def observe(path: str) -> None:
+def observe(folder: str, rank: int) -> None:
     """Follow this process's updates from now on."""
+    observer = Observer(folder, rank)
+    from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-    observer = Observer(path)
     sys.addaudithook(observer.audit)
     register_optimizer_step_pre_hook(observer.before_step)
     register_optimizer_step_post_hook(observer.after_step)
+    register_module_forward_pre_hook(observer.before_forward)
+    register_module_forward_hook(observer.after_forward)
+    atexit.register(observer.end)
 
 
 if "GRADER_OBSERVE" in os.environ and "HOROVOD_RANK" in os.environ:
     with contextlib.suppress(FileExistsError):  # a helper process of a worker that is observed already
-        observe(f"{os.environ['GRADER_OBSERVE']}/rank{int(os.environ['HOROVOD_RANK'])}.jsonl")
+        observe(os.environ["GRADER_OBSERVE"], int(os.environ["HOROVOD_RANK"]))

@@ -63,7 +63,7 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert (written["schema"], written["passed"], written["points"]) == (1, True, 100)
     assert written["isolation"].startswith("bubblewrap")
-    assert set(written["rows"][0]) == {"id", "points", "max", "asks", "seen", "message"}
+    assert set(written["rows"][0]) == {"id", "met", "points", "max", "asks", "seen", "message"}
     assert written["record"]["versions"]["horovod"] == "0.28.1"
     assert workers_left(tmp_path) == []
 

@@ -12,11 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cifar import data, sources
+from cifar import data, sources, training
+from cifar.fingerprint import fingerprint
 from cifar.model import ResNet9
-from grader import datakey, evaluate, launch, observation, profile, progress, report, rubric, untrusted
+from grader import box, datakey, evaluate, launch, observation, profile, progress, report, rubric, untrusted
 from grader.__main__ import main
 from grader.folders import Folders
+from grader.inside import classify
+from grader.isolation import sandbox
 from grader.rubric import MUST_PASS, RUBRIC
 
 
@@ -59,7 +62,7 @@ def test_the_rubric_is_whole():
     seen: set[str] = set()
     for line in RUBRIC:
         assert line.asks and line.points > 0
-        assert set(line.needs) <= seen, "a line may only need lines above it"
+        assert set(line.follows) <= seen, "a line may only follow from lines above it"
         seen.add(line.id)
     assert set(MUST_PASS) <= seen
 
@@ -76,9 +79,10 @@ class Bomb:
         return (Path("/tmp/grader-test-bomb").touch, ())
 
 
-def checkpoint(folder: Path, state: object) -> Path:
-    torch.save(state, folder / "model.pt")
-    return folder / "model.pt"
+def checkpoint(state: object) -> bytes:
+    content = io.BytesIO()
+    torch.save(state, content)
+    return content.getvalue()
 
 
 def good_state(**changes: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -93,35 +97,60 @@ BAD_STATES = {
     "is float32 (10, 3), not float32 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 3)}),
     "is float16 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 128, dtype=torch.float16)}),
     "not finite": good_state(**{"classify.weight": torch.full((10, 128), torch.nan)}),
-    "holds more than 8,388,608 bytes": good_state(extra=torch.ones(4_000_000)),
     "not a state dict that loads with weights_only=True": ResNet9(width=16),
 }
 
 
 @pytest.mark.parametrize("message", BAD_STATES)
-def test_a_bad_checkpoint_is_a_message(message: str, tmp_path: Path):
-    with pytest.raises(untrusted.UnreadableError) as refused:
-        evaluate.load_network(checkpoint(tmp_path, BAD_STATES[message]))
+def test_a_bad_checkpoint_is_a_message(message: str):
+    with pytest.raises(classify.WrongCheckpoint) as refused:
+        classify.load(checkpoint(BAD_STATES[message]), width=16)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
-def test_a_pickle_that_acts_does_not_act(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (pickle.dumps(Bomb()), "model.pt is not a state dict that loads with weights_only=True"),
+        (b"x" * (evaluate.MAX_CHECKPOINT_BYTES + 1), "model.pt holds more than 8,388,608 bytes"),
+        (b"", "model.pt is not a state dict that loads with weights_only=True"),
+    ],
+)
+def test_a_pickle_that_acts_does_not_act_and_is_a_message(content: bytes, message: str, rekeyed, tmp_path: Path):
     mark = Path("/tmp/grader-test-bomb")
     mark.unlink(missing_ok=True)
-    (tmp_path / "model.pt").write_bytes(pickle.dumps(Bomb()))
-    with pytest.raises(untrusted.UnreadableError):
-        evaluate.load_network(tmp_path / "model.pt")
+    (tmp_path / "model.pt").write_bytes(content)
+    with pytest.raises(untrusted.UnreadableError, match=message):
+        evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
     assert not mark.exists()
 
 
-def test_a_link_or_nothing_is_no_checkpoint(tmp_path: Path):
+def test_a_link_or_nothing_is_no_checkpoint(rekeyed, tmp_path: Path):
     with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
-        evaluate.load_network(tmp_path / "model.pt")
-    checkpoint(tmp_path, good_state()).rename(tmp_path / "other.pt")
+        evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
+    (tmp_path / "other.pt").write_bytes(checkpoint(good_state()))
     (tmp_path / "model.pt").symlink_to(tmp_path / "other.pt")
     with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
-        evaluate.load_network(tmp_path / "model.pt")
+        evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
+
+
+def test_the_second_sandbox_measures_what_one_measures_oneself(rekeyed, tmp_path: Path):
+    torch.manual_seed(0)
+    net = ResNet9(width=16)
+    (tmp_path / "model.pt").write_bytes(checkpoint(net.state_dict()))
+    measured = evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
+    images = torch.from_numpy(rekeyed.secret[:, 1:].reshape(-1, 3, 32, 32).copy())
+    split = data.Split("test", images, torch.from_numpy(rekeyed.secret[:, 0].astype(np.int64)))
+    right = training.count_correct(net, split, torch.arange(len(split))).item()
+    assert measured.secret == pytest.approx(right / len(split), abs=1e-9)
+    assert measured.weights == fingerprint(net.parameters())
+
+
+@pytest.mark.parametrize("answered", [b"", b"{}\n", b"[" * 10_000, b'{"error": "", "weights": 1}\n1234'])
+def test_a_garbled_answer_of_the_second_sandbox_is_a_message(answered: bytes):
+    with pytest.raises(box.BoxError, match=r"its answer is garbled|it classified"):
+        evaluate._read_answer(answered, images=3)
 
 
 LINE = {"epoch": 1, "lr": 0.1, "train_loss": 2.0, "test_accuracy": 0.5, "images_per_s": 9.0, "seconds": 1.0}
@@ -164,19 +193,34 @@ def test_any_bytes_as_metrics_or_observation_give_a_clear_result(content: bytes,
         assert str(error)
 
 
+QUIET = {"lr": [0.1], "calls": 1, "local": None, "applied": None, "loss": None, "wrote": [], "seconds": 0.0}
+
+
 def worker(start: int, updates: list[tuple[list[int], int]]) -> observation.Worker:
     lines = [
-        observation.Update(update=number, lr=[0.1], images=images, weights=weights, seconds=0.0)
+        observation.Update(
+            update=number,
+            lr=[0.1],
+            images=images,
+            calls=1,
+            weights=weights,
+            local=None,
+            applied=None,
+            loss=None,
+            wrote=[],
+            seconds=0.0,
+        )  # fmt: skip
         for number, (images, weights) in enumerate(updates, start=1)
     ]
-    return observation.Worker(observation.First(start=start, bytes=4, size=2), lines)
+    first = observation.First(start=start, buffers=None, bytes=4, size=2, device="cpu", optimizer="SGD")
+    return observation.Worker(first, lines)
 
 
 def test_epochs_are_seen_for_what_they_are():
     sharded = [worker(1, [([0, 1], 5), ([2, 3], 6)]), worker(1, [([2, 3], 5), ([0, 1], 6)])]
-    assert observation.epochs(sharded, count=2, train_images=4) == [observation.Epoch(1.0, 0.0)] * 2
+    assert observation.epochs(sharded, train_images=4) == [observation.Epoch(1.0, 0.0)] * 2
     equal = [worker(1, [([0, 1], 5), ([1, 0], 6)])] * 2
-    assert observation.epochs(equal, count=2, train_images=4) == [observation.Epoch(0.5, 0.5)] * 2
+    assert observation.epochs(equal, train_images=4) == [observation.Epoch(0.5, 0.5)] * 2
 
 
 def test_the_first_difference_between_workers_is_found():
@@ -192,8 +236,11 @@ def test_the_same_order_in_two_epochs_is_noticed():
 
 
 def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
-    first = {"start": 1, "bytes": 4, "size": 4}
-    update = {"update": 1, "lr": [0.1], "images": [1], "weights": 2, "seconds": 0.5}
+    first = {"start": 1, "buffers": None, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD"}
+    update = {
+        "update": 1, "lr": [0.1], "images": [1], "calls": 1, "weights": 2, "local": None, "applied": None,
+        "loss": 1.5, "wrote": [], "seconds": 0.5,
+    }  # fmt: skip
     path = tmp_path / "rank0.jsonl"
     path.write_text("\n".join(map(json.dumps, [first, update, update | {"update": 3}])))
     assert len(observation.read_worker(path).updates) == 1
@@ -256,7 +303,7 @@ def test_a_wrong_option_is_one_line_and_exit_status_2(capsys):
 
 
 def test_a_report_shows_text_from_a_submission_as_text():
-    row = report.Row("begins", 0, 5, "asks", "seen \x1b[31mred\x07 [bold]big[/]", "advice")
+    row = report.Row("begins", False, 0, 5, "asks", "seen \x1b[31mred\x07 [bold]big[/]", "advice")
     shown = io.StringIO()
     result = report.Report("sub\x1b]0;title\x07", False, 0, [row], "not isolated", {})
     report.show(result, Console(file=shown, width=120, force_terminal=False))

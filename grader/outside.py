@@ -1,0 +1,92 @@
+"""What can be seen of a run from outside, whatever its program says: processes, loopback bytes, files written."""
+
+import contextlib
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import inotify_simple
+import psutil
+
+WATCHED = ("model.pt", "metrics.jsonl")
+WRITTEN = inotify_simple.flags.CLOSE_WRITE | inotify_simple.flags.MOVED_TO
+LOOK_FOR = WRITTEN | inotify_simple.flags.OPEN | inotify_simple.flags.MODIFY  # equal events in a row count as one
+PROCESS_TABLE_EVERY = 4  # samples: looking at all processes costs time that the run needs
+
+
+@dataclass
+class Seen:
+    """`cpu_seconds`: by rank, of the workers' processes. `loopback`: (updates made, bytes sent) in order of time; empty
+    where the workers' GPUs exchange directly. `writes`: how often each result file was written between two updates, at
+    the most; None where that could not be watched."""
+
+    cpu_seconds: dict[int, float] = field(default_factory=dict)
+    running: set[int] = field(default_factory=set)
+    loopback: list[tuple[int, int]] = field(default_factory=list)
+    writes: dict[str, int] | None = None
+
+
+class Outside:
+    """Looks at a run from time to time. `processes` lists its processes, `loopback_bytes` what its loopback carried."""
+
+    def __init__(
+        self, output: Path, processes: Callable[[], Iterable[psutil.Process]], loopback_bytes: Callable[[], int | None]
+    ):
+        self.processes, self.loopback_bytes = processes, loopback_bytes
+        self.seen, self.samples, self.updates = Seen(), 0, 0
+        self.writes = Writes(output, lambda: self.updates)
+
+    def look(self, updates: int) -> None:
+        """Note how things stand after so many updates (of the worker that has made fewest)."""
+        self.updates = updates
+        if self.samples % PROCESS_TABLE_EVERY == 0:
+            self._look_at_processes()
+        self.samples += 1
+        if (sent := self.loopback_bytes()) is not None:
+            self.seen.loopback.append((updates, sent))
+
+    def _look_at_processes(self) -> None:
+        self.seen.running = set()
+        for process in self.processes():
+            with contextlib.suppress(psutil.Error, ValueError, KeyError):
+                rank = int(process.environ()["HOROVOD_RANK"])
+                used = process.cpu_times()
+                self.seen.running.add(rank)
+                self.seen.cpu_seconds[rank] = max(self.seen.cpu_seconds.get(rank, 0.0), used.user + used.system)
+
+    def close(self) -> Seen:
+        """Stop looking; what was seen."""
+        self.seen.writes = self.writes.close()
+        return self.seen
+
+
+class Writes:
+    """Counts, while a run lasts, how often each result file is written between two updates."""
+
+    def __init__(self, folder: Path, updates: Callable[[], int]):
+        self.counts: Counter[tuple[str, int]] = Counter()
+        self.updates, self.ended, self.thread = updates, False, None
+        with contextlib.suppress(OSError):  # a system without inotify
+            watch = inotify_simple.INotify()
+            watch.add_watch(folder, LOOK_FOR)
+            self.thread = threading.Thread(target=self._count, args=(watch,), daemon=True)
+            self.thread.start()
+
+    def _count(self, watch: inotify_simple.INotify) -> None:
+        with watch:
+            last = False
+            while not last:
+                last = self.ended  # what was written before the end is read after it
+                for event in watch.read(timeout=0 if last else 200):
+                    if event.mask & WRITTEN and event.name in WATCHED:
+                        self.counts[event.name, self.updates()] += 1
+
+    def close(self) -> dict[str, int] | None:
+        """The most writes of each file without an update in between; None if that could not be watched."""
+        if self.thread is None:
+            return None
+        self.ended = True
+        self.thread.join(timeout=5)
+        return {name: max((n for (what, _), n in self.counts.items() if what == name), default=0) for name in WATCHED}
