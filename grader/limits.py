@@ -1,6 +1,7 @@
 """Memory and process limits for a whole run: by control groups (version 2 or 1) if they can be had, else by rlimits."""
 
 import contextlib
+import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ def limited() -> Iterator[tuple[list[str], str]]:
     The groups are removed at the end; every process in them must have ended by then.
     """
     _remove_leftovers()
-    name = f"course-{uuid.uuid4().hex[:12]}"
+    name = f"course-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     groups = _version_2(name) or _version_1(name)
     if groups:
         try:
@@ -29,11 +30,17 @@ def limited() -> Iterator[tuple[list[str], str]]:
             for group in groups:
                 _remove(group)
     else:
-        mine = sum(1 for process in psutil.process_iter(["uids"]) if process.info["uids"])
         yield (
-            ["prlimit", f"--data={MEMORY_BYTES // 2}", f"--nproc={mine + PROCESSES}", "--"],
+            ["prlimit", f"--data={MEMORY_BYTES // 2}", f"--nproc={_my_threads() + PROCESSES}", "--"],
             f"resource limits: {MEMORY_BYTES >> 31} GiB a process, {PROCESSES} processes more than now",
         )
+
+
+def _my_threads() -> int:
+    """Threads of this user, which is what the kernel compares with its limit on processes."""
+    found = psutil.process_iter(["uids", "num_threads"])
+    mine = [process.info for process in found if process.info["uids"] and process.info["uids"].real == os.getuid()]
+    return sum(info["num_threads"] or 1 for info in mine)
 
 
 def _join(groups: list[Path]) -> list[str]:
@@ -75,10 +82,12 @@ def _version_1(name: str) -> list[Path]:
 
 
 def _remove_leftovers() -> None:
-    """Remove the empty groups of a grader that was killed; the kernel keeps those that are in use."""
+    """Remove the groups of graders that were killed; another grader's may still be empty, so its owner must be gone."""
     for leftover in [*ROOT.glob("course-*"), *ROOT.glob("memory/course-*"), *ROOT.glob("pids/course-*")]:
-        with contextlib.suppress(OSError):
-            leftover.rmdir()
+        owner = leftover.name.split("-")[1]
+        if not (owner.isdigit() and psutil.pid_exists(int(owner))):
+            with contextlib.suppress(OSError):
+                leftover.rmdir()
 
 
 def _remove(group: Path) -> None:

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from grader import untrusted
 from grader.evidence import Evidence
 from grader.rubric import MUST_PASS, RUBRIC, Line
 
@@ -85,7 +86,7 @@ def write_json(report: Report, path: Path) -> None:
 
 def printable(text: str) -> str:
     """Text from a submission without control characters or markup: it must not steer the terminal."""
-    return escape("".join(letter if letter.isprintable() else " " for letter in text))
+    return escape(untrusted.printable(text))
 
 
 def show(report: Report, console: Console) -> None:

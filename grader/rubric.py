@@ -5,6 +5,7 @@ and what to change. One mistake costs once: a line that is not met because of an
 says so; a pass needs the lines of MUST_PASS to be met in truth.
 """
 
+import math
 import re
 import statistics
 from collections import Counter
@@ -15,6 +16,8 @@ from grader import observation
 from grader.evaluate import agrees
 from grader.evidence import Evidence
 from grader.profile import BASE_RATE, WORKERS
+
+FIT = 0.98  # cosine; compressed gradients reach 0.999, another worker's gradient about 0.5
 
 
 @dataclass(frozen=True)
@@ -157,11 +160,9 @@ def _applied(seen: Evidence) -> Finding:
 
 
 def _diverged(seen: Evidence) -> bool:
+    """Whether the run ended in numbers that are none, weights included."""
     losses = [update.loss for worker in seen.workers for update in worker.updates[-1:]]
-    return any(loss is not None and loss != loss for loss in losses)
-
-
-FIT = 0.98  # cosine; compressed gradients reach 0.999, another worker's gradient about 0.5
+    return seen.checkpoint is None and any(loss is not None and not math.isfinite(loss) for loss in losses)
 
 
 def same_start(seen: Evidence) -> Finding:

@@ -36,10 +36,13 @@ class Place:
     file: str
     line: int
 
-    def __str__(self) -> str:
+    def told(self, ranks: list[int]) -> str:
+        """In words, of the workers that stand here."""
         where = f" ({self.file}, line {self.line})" if self.line else ""
-        doing = f"waits for {self.waits_for}" if self.waits_for else "is in no collective"
-        return f"{doing}{where} after update {self.updates}"
+        several = len(ranks) > 1
+        wait, are = ("wait", "are") if several else ("waits", "is")
+        doing = f"{wait} for {self.waits_for}" if self.waits_for else f"{are} in no collective"
+        return f"{_workers(ranks)} {doing}{where} after update {self.updates}"
 
 
 def describe(seconds: float, updates: list[int], running: set[int], folders: Folders) -> str:
@@ -49,8 +52,8 @@ def describe(seconds: float, updates: list[int], running: set[int], folders: Fol
     alike = defaultdict(list)
     for rank, where in places.items():
         alike[where].append(rank)
-    told = [f"{_workers(ranks)} {where}" for where, ranks in alike.items()]
-    told += [f"{_workers(gone)} has ended"] if gone else []
+    told = [where.told(ranks) for where, ranks in alike.items()]
+    told += [f"{_workers(gone)} {'have' if len(gone) > 1 else 'has'} ended"] if gone else []
     return f"Stopped: no update for {seconds:.0f} s. {'; '.join(told)}. {_likely(places, updates, gone)}"
 
 
@@ -74,7 +77,7 @@ def place(folders: Folders, rank: int, updates: int) -> Place:
     """Where a worker stands, by the last stack that its observer wrote."""
     frames = _last_stack(folders, rank)
     own = next((frame for frame in frames if _is_learners(frame[0], folders)), None)
-    file, line = (own[0].rsplit("/", 1)[-1][:60], own[1]) if own else ("", 0)
+    file, line = (untrusted.printable(own[0].rsplit("/", 1)[-1][:60]), own[1]) if own else ("", 0)
     return Place(updates, _collective(frames), file, line)
 
 
