@@ -1,4 +1,4 @@
-"""Memory and process limits for a whole run: by control groups (version 2 or 1) if they can be had, else by rlimits."""
+"""Limits on a whole run's memory, processes and cores: by control groups (version 2 or 1), or else by rlimits."""
 
 import contextlib
 import os
@@ -9,9 +9,13 @@ from pathlib import Path
 
 import psutil
 
+from cifar.workers import cores
+
 ROOT = Path("/sys/fs/cgroup")
 MEMORY_BYTES = 8 * 2**30  # four workers use about 3 GiB
 PROCESSES = 512  # threads count; four workers have about 100
+PERIOD = 100_000  # microseconds, the kernel's usual one, over which the time on the cores is shared out
+FILES = ["prlimit", "--core=0", "--nofile=4096"]  # no dumps of memory; open files a process
 
 
 @contextlib.contextmanager
@@ -25,13 +29,14 @@ def limited() -> Iterator[tuple[list[str], str]]:
     groups = _version_2(name) or _version_1(name)
     if groups:
         try:
-            yield _join(groups), f"control groups: {MEMORY_BYTES >> 30} GiB, {PROCESSES} processes"
+            told = f"control groups: {MEMORY_BYTES >> 30} GiB, {PROCESSES} processes, {cores()} cores"
+            yield [*_join(groups), *FILES], told
         finally:
             for group in groups:
                 _remove(group)
     else:
         yield (
-            ["prlimit", f"--data={MEMORY_BYTES // 2}", f"--nproc={_my_threads() + PROCESSES}", "--"],
+            [*FILES, f"--data={MEMORY_BYTES // 2}", f"--nproc={_my_threads() + PROCESSES}"],
             f"resource limits: {MEMORY_BYTES >> 31} GiB a process, {PROCESSES} processes more than now",
         )
 
@@ -50,14 +55,17 @@ def _join(groups: list[Path]) -> list[str]:
 
 
 def _version_2(name: str) -> list[Path]:
-    """A new group with both limits in the unified hierarchy; empty if it cannot be had."""
+    """A new group with the limits in the unified hierarchy; empty if it cannot be had."""
     group = ROOT / name
     try:
-        if not {"memory", "pids"} <= set((ROOT / "cgroup.subtree_control").read_text().split()):
+        controllers = (ROOT / "cgroup.subtree_control").read_text().split()
+        if not {"memory", "pids"} <= set(controllers):
             return []
         group.mkdir()
         (group / "memory.max").write_text(str(MEMORY_BYTES))
         (group / "pids.max").write_text(str(PROCESSES))
+        if "cpu" in controllers:
+            (group / "cpu.max").write_text(f"{int(cores() * PERIOD)} {PERIOD}")
     except OSError:
         _remove(group)
         return []
@@ -65,8 +73,10 @@ def _version_2(name: str) -> list[Path]:
 
 
 def _version_1(name: str) -> list[Path]:
-    """A new group in each of the two hierarchies; empty if they cannot be had."""
+    """A new group in each of the hierarchies; empty if they cannot be had."""
     settings = {"memory": ("memory.limit_in_bytes", MEMORY_BYTES), "pids": ("pids.max", PROCESSES)}
+    if (ROOT / "cpu").is_dir():
+        settings["cpu"] = ("cpu.cfs_quota_us", int(cores() * PERIOD))
     groups = []
     try:
         for controller, (file, value) in settings.items():
@@ -83,7 +93,12 @@ def _version_1(name: str) -> list[Path]:
 
 def _remove_leftovers() -> None:
     """Remove the groups of graders that were killed; another grader's may still be empty, so its owner must be gone."""
-    for leftover in [*ROOT.glob("course-*"), *ROOT.glob("memory/course-*"), *ROOT.glob("pids/course-*")]:
+    for leftover in [
+        *ROOT.glob("course-*"),
+        *ROOT.glob("memory/course-*"),
+        *ROOT.glob("pids/course-*"),
+        *ROOT.glob("cpu/course-*"),
+    ]:
         owner = leftover.name.split("-")[1]
         if not (owner.isdigit() and psutil.pid_exists(int(owner))):
             with contextlib.suppress(OSError):
