@@ -2,7 +2,7 @@
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 RUN := .venv/bin/python
 
-.PHONY: help setup course data tour test lint format calibrate lock clean
+.PHONY: help setup course data tour test test-all lint format calibrate lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -25,6 +25,9 @@ tour: data  ## the six lesson scripts, two short epochs each
 
 test: setup lint  ## everything that CI runs
 	$(RUN) -m pytest
+
+test-all: setup lint  ## everything that is checked, the long parts as well (an hour)
+	$(RUN) -m pytest -m "slow or not slow"
 
 lint: setup  ## formatter and linter, without changing anything
 	$(RUN) -m ruff format --check

@@ -10,8 +10,8 @@ from rich.console import Console
 from cifar.cli import OneLineParser
 from grader import profile, report
 from grader.check import check
+from grader.intake import SubmissionError
 from grader.isolation import IsolationError, sandbox, trusted
-from grader.launch import SubmissionError
 
 
 def main(arguments: list[str] | None = None) -> int:

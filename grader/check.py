@@ -8,7 +8,7 @@ import torch
 from rich.console import Console
 
 from cifar import sources
-from grader import datakey, evaluate, launch, observation, report, untrusted
+from grader import datakey, evaluate, intake, launch, observation, report, untrusted
 from grader.evidence import Evidence
 from grader.folders import Folders
 from grader.isolation import Isolation
@@ -21,12 +21,12 @@ def check(
 ) -> report.Report:  # fmt: skip
     """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json`.
 
-    `isolate` is isolation.sandbox, or isolation.trusted for one's own code. Raises launch.SubmissionError if the
+    `isolate` is isolation.sandbox, or isolation.trusted for one's own code. Raises intake.SubmissionError if the
     submission cannot be launched at all, isolation.IsolationError if the sandbox cannot be had.
     """
     folders = Folders(root)
     folders.clear()
-    launch.copy_source(submission, folders.source)
+    intake.take(submission, folders.source)
     data = datakey.rekey(sources.fetch(), key, profile.train_images, profile.test_images)
     datakey.write_folder(data, folders.data)
     with Watch(profile, console) as watch:

@@ -1,7 +1,6 @@
 """Runs a submission with `horovodrun` on four workers, isolated as the caller says, under a time limit."""
 
 import contextlib
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -12,21 +11,16 @@ from cifar.workers import cores
 from grader import observation, untrusted
 from grader.evaluate import MAX_CHECKPOINT_BYTES, MAX_METRICS_BYTES
 from grader.folders import Folders
+from grader.intake import ENTRY
 from grader.isolation import Isolation
 from grader.observation import updates_so_far
 from grader.outside import Outside, Seen
 from grader.profile import WORKERS, Profile
 
-ENTRY = "train.py"
-MAX_SOURCE_BYTES = 64 * 1024
 MAX_LOG_BYTES = 1024 * 1024
 MAX_TIMELINE_BYTES = 4 * 2**20  # of three updates an honest run has 0.1 MiB
 
 Watch = Callable[[float, list[int], Seen, Folders], str]
-
-
-class SubmissionError(Exception):
-    """A submission that cannot be launched; the message is one line for the learner."""
 
 
 @dataclass(frozen=True)
@@ -41,26 +35,6 @@ class Run:
     stopped: str
     outside: Seen
     isolation: str
-
-
-def copy_source(submission: Path, target: Path) -> None:
-    """Copy a submission's regular files (a folder with `train.py`, or that file) after checking names and sizes."""
-    if submission.is_file() and submission.name == ENTRY:
-        submission = submission.parent
-    if not submission.is_dir():
-        raise SubmissionError(f"{submission} is not a folder with a {ENTRY} in it")
-    files = [path for path in submission.rglob("*") if "__pycache__" not in path.parts]
-    if any(path.is_symlink() for path in files):
-        raise SubmissionError(f"{submission} holds a link; put the file itself there")
-    files = [path for path in files if path.is_file()]
-    if (submission / ENTRY) not in files:
-        raise SubmissionError(f"{submission} has no {ENTRY}: the file that is launched must have that name")
-    if (size := sum(path.stat().st_size for path in files)) > MAX_SOURCE_BYTES:
-        raise SubmissionError(f"{submission} holds {size:,} bytes, more than the {MAX_SOURCE_BYTES:,} allowed")
-    for path in files:
-        copy = target / path.relative_to(submission)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(path, copy)
 
 
 def command(folders: Folders, profile: Profile, seed: int) -> list[str]:
