@@ -2,7 +2,7 @@
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 RUN := .venv/bin/python
 
-.PHONY: help setup course data tour test test-all lint format calibrate lock clean
+.PHONY: help setup course data tour test test-all lint format calibrate overhead lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -39,6 +39,9 @@ format: setup  ## format the code and mend what the linter can mend
 
 calibrate: setup  ## measure where the assignment's target must lie (90 minutes; goes on where it was interrupted)
 	$(RUN) -m benchmarks calibrate
+
+overhead: setup  ## measure what being graded costs a run (20 minutes; goes on where it was interrupted)
+	$(RUN) -m benchmarks overhead
 
 lock: setup  ## write requirements.txt from pyproject.toml
 	$(RUN) -m piptools compile -q --extra dev --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \

@@ -1,0 +1,99 @@
+"""What does being graded cost a run? The reference bare and graded, in pairs: time, and whether the weights are equal.
+
+`python -m benchmarks overhead` alternates which of a pair goes first, and goes on where it was interrupted.
+"""
+
+import dataclasses
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from benchmarks import results
+from benchmarks.calibrate import ARMS, REPOSITORY
+from cifar import sources
+from cifar.fingerprint import fingerprint
+from cifar.model import ResNet9
+from cifar.workers import cores, stop
+from grader import datakey, intake, launch, profile
+from grader.folders import Folders
+from grader.isolation import sandbox
+from grader.profile import NETWORK_WIDTH, WORKERS
+from grader.progress import Watch
+
+SIZE = dataclasses.replace(profile.load("full"), name="overhead", epochs=6)  # a run of three minutes or more
+LIMIT = 0.05
+FOLDER = results.RESULTS / "overhead"
+
+
+def bare(folders: Folders, seed: int) -> float:
+    """Seconds of the contract's command, run as a learner runs it."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    environment = os.environ | {"PATH": path, "OMP_NUM_THREADS": str(max(1, cores() // WORKERS))}
+    folders.output.mkdir()
+    started = time.monotonic()
+    with folders.log.open("wb") as log:
+        command = launch.command(folders, SIZE, seed)
+        subprocess.run(command, cwd=folders.source, env=environment, stdout=log, stderr=log, check=True)
+    return time.monotonic() - started
+
+
+def graded(folders: Folders, seed: int) -> float:
+    """Seconds of the same command in the sandbox, observed and watched."""
+    with Watch(SIZE, Console(quiet=True)) as watch:
+        run = launch.run(folders, SIZE, seed, sandbox, watch)
+    if run.status != 0:
+        stop(f"the graded run ended with status {run.status}: see {folders.log}")
+    return run.seconds
+
+
+WAYS = {"bare": bare, "graded": graded}
+
+
+def run(pairs: int, console: Console) -> None:
+    """Measure so many pairs, those excepted that have a result."""
+    for pair in range(pairs):
+        for way in sorted(WAYS, reverse=pair % 2 == 1):
+            path = FOLDER / f"{way}-{pair}.json"
+            if path.exists():
+                continue
+            folders = Folders(REPOSITORY / "runs" / "overhead" / way)
+            folders.clear()
+            intake.take(ARMS["reference"], folders.source)
+            datakey.write_folder(datakey.rekey(sources.fetch(), "overhead", SIZE.train_images), folders.data)
+            seconds = WAYS[way](folders, pair)
+            result = {"way": way, "seed": pair, "seconds": seconds, "weights": weights(folders.output / "model.pt")}
+            results.write(path, {**result, "settings": dataclasses.asdict(SIZE)})
+            console.print(f"pair {pair}, {way}: {seconds:.1f} s", highlight=False)
+            shutil.rmtree(folders.root)
+
+
+def weights(path: Path) -> int:
+    """The fingerprint of a checkpoint's weights."""
+    net = ResNet9(NETWORK_WIDTH)
+    net.load_state_dict(torch.load(path, weights_only=True))
+    return fingerprint(net.parameters())
+
+
+def show(console: Console) -> bool:
+    """Print each pair's overhead and their median; returns whether that is small and all weights are equal in pairs."""
+    ways = {way: results.read(FOLDER, way) for way in WAYS}
+    pairs = list(zip(*ways.values(), strict=False))
+    if not pairs:
+        stop(f"no pair in {FOLDER}. Leave --show out to measure.")
+    shares = [graded["seconds"] / bare["seconds"] - 1 for bare, graded in pairs]
+    equal = all(bare["weights"] == graded["weights"] for bare, graded in pairs)
+    for (bare_run, graded_run), share in zip(pairs, shares, strict=True):
+        both = f"bare {bare_run['seconds']:.1f} s, graded {graded_run['seconds']:.1f} s"
+        console.print(f"pair {bare_run['seed']}: {both}, {share:+.1%}", highlight=False)
+    same = "the same" if equal else "DIFFERENT"
+    console.print(
+        f"median overhead {statistics.median(shares):+.1%} over {len(pairs)} pairs; weights {same}", highlight=False
+    )
+    return equal and statistics.median(shares) <= LIMIT
