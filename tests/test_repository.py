@@ -28,7 +28,7 @@ def test_no_file_names_a_package_registry():
         assert not hosts.search((REPOSITORY / name).read_text(errors="replace")), name
 
 
-SEEDS = 3  # an arm, at the least; `make calibrate` measures 10
+SEEDS = 10  # an arm, at the least
 
 
 @pytest.mark.parametrize("name", ["full", "fast"])
