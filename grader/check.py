@@ -1,5 +1,6 @@
 """One submission from source to report: prepare its data, launch it, gather the evidence, judge."""
 
+import contextlib
 import hashlib
 import shutil
 from pathlib import Path
@@ -8,7 +9,7 @@ import torch
 from rich.console import Console
 
 from cifar import sources
-from grader import datakey, evaluate, intake, launch, observation, report, untrusted
+from grader import datakey, evaluate, intake, launch, observation, page, report, untrusted
 from grader.evidence import Evidence
 from grader.folders import Folders
 from grader.isolation import Isolation
@@ -19,7 +20,8 @@ from grader.progress import Watch
 def check(
     submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: Isolation, console: Console
 ) -> report.Report:  # fmt: skip
-    """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json`.
+    """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json` and
+    `report.html`.
 
     `isolate` is isolation.sandbox, or isolation.trusted for one's own code. Raises intake.SubmissionError if the
     submission cannot be launched at all, isolation.IsolationError if the sandbox cannot be had.
@@ -40,6 +42,7 @@ def check(
     }  # fmt: skip
     result = report.judge(evidence, str(submission), record)
     report.write_json(result, folders.report)
+    page.write(result, evidence, folders.page)
     return result
 
 
@@ -55,8 +58,8 @@ def gather(folders: Folders, profile: Profile, run: launch.Run, data: datakey.Re
     except untrusted.UnreadableError as error:
         checkpoint_error = str(error)
     timeline = b""
-    if folders.timeline.exists():
-        timeline = untrusted.read(folders.timeline, launch.MAX_TIMELINE_BYTES, tail=True)
+    with contextlib.suppress(untrusted.UnreadableError):
+        timeline = untrusted.read(folders.timeline, launch.MAX_TIMELINE_BYTES)
     return Evidence(
         profile, run, [observation.read_worker(folders.lines(rank)) for rank in range(WORKERS)],
         folders.log.read_text(errors="replace"), metrics, metrics_error, checkpoint, checkpoint_error,

@@ -55,11 +55,11 @@ def judge(evidence: Evidence, submission: str, record: dict) -> Report:
 def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
     first = RUBRIC[0].id
     if line.id != first and not rows[first].met:
-        return Row(line.id, False, 0, line.points, line.asks, "not judged", f"First: {rows[first].asks.lower()}.")
+        return Row(line.id, False, 0, line.points, line.asks, "not judged", f'First: "{rows[first].asks}".')
     finding = line.check(evidence)
     causes = [name for name in line.follows if not rows[name].met]
     if finding.share < 1 and causes and _excusable(evidence):
-        message = f"Follows from the line on `{causes[0]}`: it costs nothing more."
+        message = f'Follows from the line "{rows[causes[0]].asks}", and costs nothing more.'
         return Row(line.id, False, line.points, line.points, line.asks, finding.seen, message)
     points = line.points * finding.share
     return Row(line.id, finding.share == 1, points, line.points, line.asks, finding.seen, finding.advice)

@@ -70,7 +70,7 @@ def test_one_mistake_costs_its_own_line_alone_and_is_explained(mistake: str):
     assert {name for name, row in rows.items() if row.points < row.max} == {line}
     assert rows[line].message or rows[line].seen
     for name in unmet(result) - {line}:
-        assert rows[name].message.startswith("Follows from the line on")
+        assert rows[name].message.startswith("Follows from the line")
 
 
 def test_no_pass_without_averaging_or_target_though_one_mistake_costs_once():

@@ -1,0 +1,95 @@
+"""The lessons' function exercises as data: what is asked, probes drawn at random, and what a right answer is.
+
+One module an exercise, named by its id, which holds `EXERCISE`. A `Compared` exercise holds its reference and the
+common wrong formulas: its module stays with the grader. A learner's copy of this package may leave such modules out;
+`public.json` then answers for them. A `Checked` exercise holds no answer, and is needed on both sides.
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+IDS = (
+    "average_gradients",
+    "ring_step",
+    "noise_scale",
+    "warmup_factor",
+    "trust_ratio",
+    "shard_indices",
+    "bug_zoo",
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Calls that are judged together (just one where a reference answers): positional arguments with their names."""
+
+    group: str
+    calls: list[dict]
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A common wrong answer: how it is computed, and the sentence for the learner who gives it."""
+
+    name: str
+    function: Callable
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with the answers to a probe's calls, and what to do; empty if nothing is."""
+
+    seen: str = ""
+    advice: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Exercise:
+    """What all exercises have. `id` serves as nbgrader's grade_id; `groups` are kinds of probes with their points."""
+
+    id: str
+    title: str
+    signature: str
+    statement: str
+    groups: dict[str, int]
+    draw: Callable[[np.random.Generator], list[Probe]]
+
+    @property
+    def function(self) -> str:
+        """The name of the function that the learner writes."""
+        return self.signature.partition("(")[0]
+
+    @property
+    def points(self) -> int:
+        return sum(self.groups.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compared(Exercise):
+    """Answers must equal the reference's, numbers within `relative` of its size or `absolute`.
+
+    Where the reference raises an error, so must the learner's function.
+    """
+
+    reference: Callable
+    mistakes: tuple[Mistake, ...]
+    relative: float = 1e-4  # float32 is good enough
+    absolute: float = 1e-6
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked(Exercise):
+    """Answers must satisfy `judge(calls, answers)`; each call is answered by a process of its own, as on workers."""
+
+    judge: Callable[[list[dict], list], Finding]
+
+
+def get(id: str) -> Exercise:
+    """The exercise called `id`. KeyError if there is none, ModuleNotFoundError in a copy that leaves it out."""
+    if id not in IDS:
+        raise KeyError(id)
+    return importlib.import_module(f"{__name__}.{id}").EXERCISE

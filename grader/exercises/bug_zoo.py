@@ -1,0 +1,152 @@
+"""Exercise: name the bug of a distributed run from what was measured of it."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+Symptoms = dict[str, object]
+
+
+def diagnose(symptoms: Symptoms) -> str:
+    """The bug's name."""
+    if len(set(symptoms["start_hashes"])) > 1:
+        return "no broadcast"
+    if symptoms["distinct_images"] < symptoms["used_images"]:
+        return "identical shards"
+    if symptoms["top_rate"] > 1.01 * symptoms["base_rate"] * symptoms["workers"]:
+        return "double rate scaling"
+    return "rank 0's metrics" if symptoms["tested_images"] < symptoms["test_images"] else "padded evaluation"
+
+
+def _leftovers(symptoms: Symptoms) -> str:
+    incomplete = symptoms["distinct_images"] < symptoms["train_images"]
+    found = diagnose(symptoms)
+    return "identical shards" if incomplete and found != "no broadcast" else found
+
+
+def _scaled(symptoms: Symptoms) -> str:
+    found = diagnose(symptoms)
+    earlier = found in ("no broadcast", "identical shards")
+    return "double rate scaling" if symptoms["top_rate"] > symptoms["base_rate"] and not earlier else found
+
+
+def _any_difference(symptoms: Symptoms) -> str:
+    differs = symptoms["reported_accuracy"] != symptoms["measured_accuracy"]
+    return "rank 0's metrics" if differs else diagnose(symptoms)
+
+
+def _any_count(symptoms: Symptoms) -> str:
+    return "padded evaluation" if symptoms["tested_images"] != symptoms["test_images"] else diagnose(symptoms)
+
+
+def _exchanged(symptoms: Symptoms) -> str:
+    names = {"no broadcast": "identical shards", "identical shards": "no broadcast"}
+    return names.get(diagnose(symptoms), diagnose(symptoms))
+
+
+MISTAKES = (
+    Mistake(
+        "leftovers", _leftovers,
+        "A few images left out at the end of an epoch are no bug: compare distinct_images with used_images.",
+    ),
+    Mistake("scaled", _scaled, "base_rate * workers is the right scaled rate: only more than that is scaled twice."),
+    Mistake(
+        "any difference", _any_difference,
+        "Padding shifts the accuracy a little, too: what tells the two apart is how many images were tested.",
+    ),
+    Mistake(
+        "any count", _any_count,
+        "Padding tests more images than there are; fewer are one worker's part of them.",
+    ),
+    Mistake(
+        "exchanged", _exchanged,
+        "Different weights at the start are a missing broadcast; images used more than once are identical shards.",
+    ),
+)  # fmt: skip
+
+
+def _healthy(draw: np.random.Generator) -> Symptoms:
+    """What a run without a bug shows; its last, smaller batches are left out."""
+    workers, batch = int(draw.choice([3, 6, 7])), int(draw.choice([64, 96, 128]))
+    used = 50_000 // workers // batch * batch * workers
+    base = float(draw.choice([0.05, 0.1, 0.2, 0.4]))
+    accuracy = int(draw.integers(7000, 9200)) / 10_000
+    return {
+        "workers": workers, "train_images": 50_000, "used_images": used, "distinct_images": used,
+        "start_hashes": [f"{draw.integers(2**32):08x}"] * workers,
+        "base_rate": base, "first_rate": base, "top_rate": round(base * workers, 4),
+        "test_images": 10_000, "tested_images": 10_000, "reported_accuracy": accuracy, "measured_accuracy": accuracy,
+    }  # fmt: skip
+
+
+def _identical(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+    return {"distinct_images": run["used_images"] // run["workers"]}
+
+
+def _no_broadcast(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+    return {"start_hashes": [f"{value:08x}" for value in draw.choice(2**32, run["workers"], replace=False)]}
+
+
+def _double(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+    """Scaled in the optimizer, and by the warmup once more, which begins at the one rate or at the other."""
+    top = round(run["top_rate"] * run["workers"], 4)
+    return {"first_rate": draw.choice([run["base_rate"], run["top_rate"]]).item(), "top_rate": top}
+
+
+def _rank_0(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+    tested = -(-run["test_images"] // run["workers"])
+    off = int(draw.choice([-1, 1]) * draw.integers(30, 150)) / 10_000
+    return {"tested_images": tested, "reported_accuracy": round(run["measured_accuracy"] + off, 4)}
+
+
+def _padded(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+    tested = -(-run["test_images"] // run["workers"]) * run["workers"]
+    off = int(draw.choice([-1, 1])) / 10_000
+    return {"tested_images": tested, "reported_accuracy": round(run["measured_accuracy"] + off, 4)}
+
+
+BUGS: dict[str, Callable[[np.random.Generator, Symptoms], Symptoms]] = {
+    "identical shards": _identical,
+    "no broadcast": _no_broadcast,
+    "double rate scaling": _double,
+    "rank 0's metrics": _rank_0,
+    "padded evaluation": _padded,
+}
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    probes = []
+    for name, bug in BUGS.items():
+        for run in (_healthy(draw), _healthy(draw)):
+            probes.append(Probe(name, [{"symptoms": {**run, **bug(draw, run)}}]))
+    return probes
+
+
+EXERCISE = Compared(
+    id="bug_zoo",
+    title="Bug zoo: name the bug from its symptoms",
+    signature="diagnose(symptoms: dict) -> str",
+    statement="""\
+A run on several workers has exactly one of five bugs. Return its name, one of: "identical shards", "no broadcast",
+"double rate scaling", "rank 0's metrics", "padded evaluation".
+
+symptoms holds what was measured:
+- workers: how many there are
+- train_images, used_images, distinct_images: images of the training set; images that all workers together used in an
+  epoch; how many different ones these were. An epoch may leave out up to 3 % of the images: its last, smaller batches.
+- start_hashes: a hash of each worker's weights before the first update, a list of texts
+- base_rate, first_rate, top_rate: the rate that suits one worker; the rates at the first and the last update of the
+  warmup. The right warmup ends at base_rate * workers.
+- test_images, tested_images: images of the test set; images on which the reported accuracy was measured. Where the
+  workers do not divide the test set evenly, some programs fill up the last shard with images tested already.
+- reported_accuracy, measured_accuracy: the test accuracy (0 to 1) that the program wrote down, and what its network
+  really has on the test set
+
+Goyal et al. 2017 (arXiv:1706.02677), section 3, lists such pitfalls.""",
+    groups=dict.fromkeys(BUGS, 1),
+    draw=_draw,
+    reference=diagnose,
+    mistakes=MISTAKES,
+)

@@ -1,0 +1,69 @@
+"""Compares an answer with the right one within a tolerance, and says in what it differs without giving it away."""
+
+import math
+from dataclasses import dataclass
+
+from grader.exercises.outcome import Outcome
+
+KINDS = {bool: "True or False", str: "a text", list: "a list", int: "a number", float: "a number"}
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Numbers are equal that differ by `relative` of the right one's size, or by `absolute`, at most."""
+
+    relative: float
+    absolute: float
+
+    def equal(self, one: float, right: float) -> bool:
+        """Whether a number is as good as the right one."""
+        return math.isclose(one, right, rel_tol=self.relative, abs_tol=self.absolute)
+
+
+def difference(outcome: Outcome, right: Outcome, tolerance: Tolerance) -> str:
+    """In what an outcome differs from the right one; empty if it does not."""
+    if right.raised:
+        return "" if outcome.raised == right.raised else f"it should raise {right.raised}"
+    if outcome.value is None:
+        return f"{_kind(right.value)} is expected"
+    return _values(outcome.value, right.value, tolerance, "it")
+
+
+def _values(one: object, right: object, tolerance: Tolerance, place: str) -> str:
+    if _kind(one) != _kind(right):
+        return f"{place} should be {_kind(right)}, not {_kind(one)}"
+    if isinstance(right, list):
+        return _lists(one, right, tolerance, place)
+    if isinstance(right, str | bool):
+        return (
+            "" if one == right else f"{place} should be another {'text' if isinstance(right, str) else 'truth value'}"
+        )
+    return "" if tolerance.equal(one, right) else f"{place} should be {_how_far(one, right)}"
+
+
+def _lists(one: list, right: list, tolerance: Tolerance, place: str) -> str:
+    if len(one) != len(right):
+        return f"{place} should have {len(right)} elements, not {len(one)}"
+    place = "" if place == "it" else place
+    differences = (_values(*pair, tolerance, f"{place}[{at}]") for at, pair in enumerate(zip(one, right, strict=True)))
+    return next(filter(None, differences), "")
+
+
+def _how_far(one: float, right: float) -> str:
+    """What would make a number right, with one digit of precision."""
+    if right == 0 or one == 0:
+        return "0" if right == 0 else "other than 0"
+    if (one < 0) != (right < 0):
+        return "of the other sign"
+    ratio = right / one
+    if ratio >= 2 or ratio <= 0.5:
+        return f"about {_one_digit(ratio)} times as large"
+    return f"about {_one_digit(100 * abs(ratio - 1))} % {'larger' if ratio > 1 else 'smaller'} in size"
+
+
+def _one_digit(number: float) -> str:
+    return f"{float(f'{number:.1g}'):g}"
+
+
+def _kind(value: object) -> str:
+    return KINDS[type(value)]

@@ -1,0 +1,121 @@
+"""Exercise: estimate the gradient noise scale from gradients of two batch sizes."""
+
+import math
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+
+def _estimates(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> tuple[float, float]:
+    """Unbiased estimates of |G|^2 and tr(Sigma)."""
+    gradient = (big_batch * norm2_big - small_batch * norm2_small) / (big_batch - small_batch)
+    return gradient, (norm2_small - norm2_big) / (1 / small_batch - 1 / big_batch)
+
+
+def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    """tr(Sigma) / |G|^2, in images. ValueError for batches in the wrong order, or where |G|^2 is not positive."""
+    if not 0 < small_batch < big_batch:
+        raise ValueError(f"0 < small_batch < big_batch is needed, not {small_batch} and {big_batch}")
+    gradient, noise = _estimates(small_batch, big_batch, norm2_small, norm2_big)
+    if gradient <= 0:
+        raise ValueError("the gradient is lost in the noise: take larger batches")
+    return noise / gradient
+
+
+def _inverse(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    gradient, noise = _estimates(small_batch, big_batch, norm2_small, norm2_big)
+    return gradient / noise
+
+
+def _noise_alone(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    return _estimates(small_batch, big_batch, norm2_small, norm2_big)[1]
+
+
+def _biased(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    return _estimates(small_batch, big_batch, norm2_small, norm2_big)[1] / norm2_big
+
+
+def _undivided(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    return (norm2_small - norm2_big) / _estimates(small_batch, big_batch, norm2_small, norm2_big)[0]
+
+
+def _length(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    gradient, noise = _estimates(small_batch, big_batch, norm2_small, norm2_big)
+    return noise / math.sqrt(gradient)
+
+
+def _squared_again(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    gradient, noise = _estimates(small_batch, big_batch, norm2_small**2, norm2_big**2)
+    return noise / gradient
+
+
+def _mixed_up(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    gradient, noise = _estimates(small_batch, big_batch, norm2_big, norm2_small)
+    return noise / gradient
+
+
+def _unchecked(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    gradient, noise = _estimates(small_batch, big_batch, norm2_small, norm2_big)
+    return noise / gradient
+
+
+MISTAKES = (
+    Mistake("inverse", _inverse, "This is the inverse: the noise scale is tr(Sigma) over |G|^2."),
+    Mistake("noise alone", _noise_alone, "This is tr(Sigma) alone: divide it by the estimate of |G|^2."),
+    Mistake(
+        "biased", _biased,
+        "norm2_big is larger than |G|^2 by tr(Sigma) / big_batch: estimate |G|^2 from both norms.",
+    ),
+    Mistake(
+        "undivided", _undivided,
+        "norm2_small - norm2_big is tr(Sigma) times (1/small_batch - 1/big_batch): divide by that.",
+    ),
+    Mistake("length", _length, "You divided by |G|: divide by |G|^2."),
+    Mistake("squared again", _squared_again, "norm2_small and norm2_big are squared already."),
+    Mistake("mixed up", _mixed_up, "The norms are mixed up: norm2_small belongs to small_batch."),
+    Mistake("unchecked", _unchecked, "The formula is right: now raise ValueError where it has no meaning."),
+)  # fmt: skip
+
+
+def _measured(draw: np.random.Generator, small: int, big: int) -> dict:
+    """What would be measured, with some noise, for a random |G|^2 and a noise scale of 1 to 8 small batches."""
+    gradient = draw.integers(50, 400) / 100
+    noise = gradient * small * draw.integers(100, 800) / 100
+    jitter = draw.integers(98, 103, 2) / 100
+    norm2_small, norm2_big = (gradient + noise / np.array([small, big])) * jitter
+    norms = {"norm2_small": round(float(norm2_small), 4), "norm2_big": round(float(norm2_big), 4)}
+    return {"small_batch": small, "big_batch": big, **norms}
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    probes = []
+    for factor in (4, 8, 8, 2):
+        small = 2 ** int(draw.integers(3, 9))
+        probes.append(Probe("two batch sizes", [_measured(draw, small, factor * small)]))
+    small = 2 ** int(draw.integers(3, 9))
+    sizes = (small, small), (4 * small, small), (small, 4 * small)
+    same, swapped, lost = (_measured(draw, *batches) for batches in sizes)
+    lost["norm2_big"] = round(lost["norm2_small"] / int(draw.integers(5, 9)), 4)
+    return probes + [Probe("no estimate is possible", [measured]) for measured in (same, swapped, lost)]
+
+
+EXERCISE = Compared(
+    id="noise_scale",
+    title="Estimate the gradient noise scale",
+    signature="noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float",
+    statement="""\
+norm2_small is the squared length of a gradient that was averaged over small_batch images, norm2_big of one that was
+averaged over big_batch images. In the mean over many batches, the squared length is |G|^2 + tr(Sigma) / B for a batch
+of B images: G is the gradient over all images, Sigma the covariance of the images' gradients.
+
+Estimate |G|^2 and tr(Sigma) from the two, and return the simple noise scale tr(Sigma) / |G|^2, in images.
+
+Raise ValueError unless 0 < small_batch < big_batch, and where the estimate of |G|^2 is not positive.
+
+McCandlish et al. 2018 (arXiv:1812.06162), appendix A.1.""",
+    groups={"two batch sizes": 3, "no estimate is possible": 1},
+    draw=_draw,
+    reference=noise_scale,
+    mistakes=MISTAKES,
+)

@@ -1,0 +1,123 @@
+"""Exercise: one step of the first half of ring all-reduce (reduce-scatter), seen from above all workers."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+Vector = list[float]
+State = list[list[Vector]]  # of all workers: state[worker][chunk]
+
+
+def _passed(chunks: State, sent: Callable[[int], int], way: int, join: Callable[[Vector, Vector], Vector]) -> State:
+    """The state after worker r has passed its chunk `sent(r)` on by `way`, where it is joined to what is there."""
+    size, after = len(chunks), copy.deepcopy(chunks)
+    for rank in range(size):
+        chunk, receiver = sent(rank) % size, (rank + way) % size
+        after[receiver][chunk] = join(chunks[receiver][chunk], chunks[rank][chunk])
+    return after
+
+
+def _added(own: Vector, received: Vector) -> Vector:
+    return [one + other for one, other in zip(own, received, strict=True)]
+
+
+def ring_step(chunks: State, step: int) -> State:
+    """The state of all workers after the step."""
+    return _passed(chunks, lambda rank: rank - step, 1, _added)
+
+
+def _backwards(chunks: State, step: int) -> State:
+    return _passed(chunks, lambda rank: rank - step, -1, _added)
+
+
+def _replaced(chunks: State, step: int) -> State:
+    return _passed(chunks, lambda rank: rank - step, 1, lambda own, received: received)
+
+
+def _wrong_sign(chunks: State, step: int) -> State:
+    return _passed(chunks, lambda rank: rank + step, 1, _added)
+
+
+def _always_own(chunks: State, step: int) -> State:
+    return _passed(chunks, lambda rank: rank, 1, _added)
+
+
+def _always_first(chunks: State, step: int) -> State:
+    return _passed(chunks, lambda rank: step, 1, _added)
+
+
+def _moved(chunks: State, step: int) -> State:
+    size, after = len(chunks), ring_step(chunks, step)
+    for rank in range(size):
+        sent = (rank - step) % size
+        after[rank][sent] = [0.0] * len(after[rank][sent])
+    return after
+
+
+def _all_chunks(chunks: State, step: int) -> State:
+    pairs = [(chunks[rank], chunks[rank - 1]) for rank in range(len(chunks))]
+    return [[_added(*both) for both in zip(own, received, strict=True)] for own, received in pairs]
+
+
+def _reduced(chunks: State, step: int) -> State:
+    total = [[sum(values) for values in zip(*column, strict=True)] for column in zip(*chunks, strict=True)]
+    return [total for _ in chunks]
+
+
+MISTAKES = (
+    Mistake("backwards", _backwards, "Your chunks travel the wrong way: worker r sends to r + 1, not to r - 1."),
+    Mistake(
+        "replaced", _replaced,
+        "The receiver adds what it gets to its own chunk; putting it in its place belongs to the second half.",
+    ),
+    Mistake("wrong sign", _wrong_sign, "Worker r sends chunk (r - step) mod N: you took r + step."),
+    Mistake("always own", _always_own, "Every step sends another chunk: (r - step) mod N, not always chunk r."),
+    Mistake("same chunk", _always_first, "In one step every worker sends another chunk, (r - step) mod N."),
+    Mistake("moved", _moved, "The sender keeps its chunk: it sends a copy."),
+    Mistake("all chunks", _all_chunks, "Each worker sends one chunk a step, and only that one is added to."),
+    Mistake("reduced", _reduced, "This is the sum that the whole all-reduce ends with: only one step is asked for."),
+)  # fmt: skip
+
+
+def _probe(draw: np.random.Generator, group: str, lengths: list[int], step: int) -> Probe:
+    size = len(lengths)
+    chunks = [[draw.integers(1, 50, length).tolist() for length in lengths] for _ in range(size)]
+    return Probe(group, [{"chunks": chunks, "step": step}])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    last = int(draw.integers(2, 4))
+    return [
+        _probe(draw, "first step", [2] * 3, 0),
+        _probe(draw, "first step", [1] * 4, 0),
+        _probe(draw, "later steps", [2] * 3, 1),
+        _probe(draw, "later steps", [1] * 4, 1),
+        _probe(draw, "later steps", [1] * 5, last),
+        _probe(draw, "two workers, or chunks of unequal length", [2, 1], 0),
+        _probe(draw, "two workers, or chunks of unequal length", [2, 2, 1], 1),
+    ]
+
+
+EXERCISE = Compared(
+    id="ring_step",
+    title="One step of ring all-reduce",
+    signature="ring_step(chunks: list[list[list[float]]], step: int) -> list[list[list[float]]]",
+    statement="""\
+N workers each hold a vector that is cut into N chunks: chunks[r][c] is chunk c of worker r, a list of numbers. Chunks
+with the same c are equally long on all workers; others may differ.
+
+The first half of ring all-reduce (reduce-scatter) has the steps 0, 1, ... N - 2. In one step, all at the same time,
+worker r sends its chunk number (r - step) mod N to worker (r + 1) mod N, which adds it, number by number, to its own
+chunk of that number. Nothing else changes; a sender keeps what it sent.
+
+Return the chunks of all workers after step `step`, in the same form. N is 2 or more.
+
+Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 2009 (JPDC 69).""",
+    groups={"first step": 1, "later steps": 2, "two workers, or chunks of unequal length": 1},
+    draw=_draw,
+    reference=ring_step,
+    mistakes=MISTAKES,
+)

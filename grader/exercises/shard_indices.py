@@ -1,0 +1,120 @@
+"""Exercise: which images a worker uses in an epoch. There are many right answers, so their properties are judged."""
+
+from itertools import combinations
+
+import numpy as np
+
+from grader.exercises import Checked, Finding, Probe
+
+Call = dict[str, int]
+
+
+def judge(calls: list[Call], answers: list) -> Finding:
+    """The first property that the shards do not have."""
+    shards = list(zip(calls, answers, strict=True))
+    findings = [_one(call, answer) for call, answer in shards]
+    if not any(finding.seen for finding in findings):
+        findings = [_two(*first, *second) for first, second in combinations(shards, 2)]
+    return next((finding for finding in findings if finding.seen), Finding())
+
+
+def _one(call: Call, answer: object) -> Finding:
+    """Whether an answer can be a shard: equally many on all workers, each image at most once."""
+    who, count, length = f"worker {call['rank']}", call["count"], call["count"] // call["size"]
+    if not isinstance(answer, list):
+        return Finding(f"{who} has no list", "Return a list of whole numbers.")
+    strange = [index for index in answer if type(index) is not int or not 0 <= index < count]
+    if strange:
+        return Finding(
+            f"{who} has {strange[0]!r:.40}", f"An index is a whole number from 0 to count - 1, here {count - 1}."
+        )
+    if len(answer) == count > length:
+        return Finding(f"{who} has all {count} images", "Divide the images: each worker uses count // size of them.")
+    if len(answer) != length:
+        advice = (
+            "All workers need equally many, count // size, or some would wait for the others' last update for ever."
+        )
+        return Finding(f"{who} has {len(answer)} images, not {length}", advice)
+    if len(set(answer)) < length:
+        return Finding(f"{who} has an image twice", "Cut up one order of all images; do not draw images one by one.")
+    return Finding()
+
+
+def _two(call: Call, shard: list[int], other: Call, other_shard: list[int]) -> Finding:
+    """Whether two workers' shards, or one worker's at two times, go together."""
+    if call == other:
+        return Finding() if shard == other_shard else _not_repeated(call)
+    if call["rank"] != other["rank"]:
+        return _workers(call["rank"], shard, other["rank"], other_shard)
+    return _times(call, shard, other, other_shard)
+
+
+def _not_repeated(call: Call) -> Finding:
+    advice = "Make a generator of your own from seed and epoch: nothing that was drawn before may change the order."
+    return Finding(f"the same call answers differently for worker {call['rank']}", advice)
+
+
+def _workers(rank: int, shard: list[int], other: int, other_shard: list[int]) -> Finding:
+    if set(shard) == set(other_shard):
+        advice = "Identical shards: the workers would all compute the same. Let rank decide which part a worker uses."
+        return Finding(f"workers {rank} and {other} have the same images", advice)
+    if common := set(shard) & set(other_shard):
+        advice = "All workers must cut up one and the same order: seed and epoch decide it, and rank has no say in it."
+        return Finding(f"workers {rank} and {other} both have image {min(common)}", advice)
+    return Finding()
+
+
+def _times(call: Call, shard: list[int], other: Call, other_shard: list[int]) -> Finding:
+    changed = "epoch" if call["epoch"] != other["epoch"] else "seed"
+    if shard == other_shard:
+        return Finding(f"the order is the same for another {changed}", f"Shuffle anew: let {changed} change the order.")
+    if shard == sorted(shard):
+        return Finding("the shard is in ascending order", "Cut up the shuffled order as it is; do not sort it again.")
+    return Finding()
+
+
+def _epoch(draw: np.random.Generator, group: str, count: int, size: int) -> Probe:
+    """All workers' calls for one epoch."""
+    seed, epoch = int(draw.integers(1000)), int(draw.integers(20))
+    ranks = draw.permutation(size).tolist()
+    return Probe(group, [{"count": count, "rank": r, "size": size, "seed": seed, "epoch": epoch} for r in ranks])
+
+
+def _again(draw: np.random.Generator, size: int) -> Probe:
+    """One worker's calls for an epoch, the next one, the first once more, and another seed."""
+    fixed = {"count": size * int(draw.integers(12, 20)), "rank": int(draw.integers(size)), "size": size}
+    seed, other = draw.choice(1000, 2, replace=False).tolist()
+    epoch = int(draw.integers(20))
+    times = (seed, epoch), (seed, epoch + 1), (seed, epoch), (other, epoch)
+    return Probe("another order each epoch", [{**fixed, "seed": seed, "epoch": epoch} for seed, epoch in times])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    return [
+        *(_epoch(draw, "one epoch", size * int(draw.integers(3, 7)), size) for size in (2, 3, 4, 1)),
+        *(
+            _epoch(draw, "a count that size does not divide", size * 4 + int(draw.integers(1, size)), size)
+            for size in (3, 4)
+        ),
+        *(_again(draw, size) for size in (2, 3)),
+    ]
+
+
+EXERCISE = Checked(
+    id="shard_indices",
+    title="Which images a worker uses",
+    signature="shard_indices(count: int, rank: int, size: int, seed: int, epoch: int) -> list[int]",
+    statement="""\
+Return the indices (0 to count - 1) of the images that worker `rank` of `size` workers uses in epoch number `epoch`, as
+a list, in the order of use.
+
+In an epoch each worker has count // size images, and no image goes to two workers: together they use all images but
+the up to size - 1 that are left over. The order is shuffled: another one for another epoch, and for another seed. The
+same call has the same answer on every worker: workers do not talk to each other, and each calls your function in a
+process of its own.
+
+Goyal et al. 2017 (arXiv:1706.02677), section 3, "Data shuffling".""",
+    groups={"one epoch": 2, "a count that size does not divide": 1, "another order each epoch": 2},
+    draw=_draw,
+    judge=judge,
+)

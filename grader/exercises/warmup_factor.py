@@ -1,0 +1,108 @@
+"""Exercise: the factor of the learning rate during gradual warmup."""
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+
+def warmup_factor(update: int, warmup: int, size: int) -> float:
+    """From 1 at update 0 to `size` at update `warmup`, then `size`. ValueError for impossible arguments."""
+    if update < 0 or warmup < 0 or size < 1:
+        raise ValueError(f"no such update, warmup or size: {update}, {warmup}, {size}")
+    return _factor(update, warmup, size)
+
+
+def _factor(update: float, warmup: int, size: int) -> float:
+    return float(size) if update >= warmup else 1 + (size - 1) * update / warmup
+
+
+def _from_zero(update: int, warmup: int, size: int) -> float:
+    return size * min(1.0, update / warmup)
+
+
+def _of_scaled_rate(update: int, warmup: int, size: int) -> float:
+    return _factor(update, warmup, size) / size
+
+
+def _endless(update: int, warmup: int, size: int) -> float:
+    return 1 + (size - 1) * update / warmup
+
+
+def _none(update: int, warmup: int, size: int) -> float:
+    return float(size)
+
+
+def _constant(update: int, warmup: int, size: int) -> float:
+    return float(size) if update >= warmup else 1.0
+
+
+def _early(update: int, warmup: int, size: int) -> float:
+    return _factor(update + 1, warmup, size)
+
+
+def _late(update: int, warmup: int, size: int) -> float:
+    return _factor(max(0, update - 1), warmup, size)
+
+
+def _exponential(update: int, warmup: int, size: int) -> float:
+    return float(size) ** min(1.0, update / warmup)
+
+
+def _unscaled(update: int, warmup: int, size: int) -> float:
+    return min(1.0, update / warmup)
+
+
+MISTAKES = (
+    Mistake("from zero", _from_zero, "This climbs from 0: gradual warmup begins at the base rate, factor 1."),
+    Mistake(
+        "of scaled rate", _of_scaled_rate,
+        "This is a share of the scaled rate: the factor is for the base rate, from 1 to size.",
+    ),
+    Mistake("unscaled", _unscaled, "This climbs from 0 to 1: the factor goes from 1 to size."),
+    Mistake("endless", _endless, "This never stops climbing: from update `warmup` on the factor is size."),
+    Mistake("no warmup", _none, "This is the scaled rate from the first update on: the warmup is missing."),
+    Mistake("constant", _constant, "This is constant warmup, with a jump at its end: climb in a straight line."),
+    Mistake("early", _early, "This is one update ahead: the factor is 1 at update 0, size at update `warmup`."),
+    Mistake("late", _late, "This lags one update behind: the factor is 1 at update 0, size at update `warmup`."),
+    Mistake("exponential", _exponential, "This climbs by equal ratios: climb in a straight line, by equal steps."),
+    Mistake(
+        "unchecked", _factor,
+        "The line is right: now raise ValueError for a negative update or warmup, and for a size below 1.",
+    ),
+)  # fmt: skip
+
+
+def _probe(group: str, update: int, warmup: int, size: int) -> Probe:
+    return Probe(group, [{"update": int(update), "warmup": int(warmup), "size": int(size)}])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    during, after, edge = "during the warmup", "from its end on", "no warmup, or arguments that cannot be"
+    probes = []
+    for size in draw.choice([2, 4, 8, 16, 64], 4, replace=False):
+        warmup = draw.integers(10, 500)
+        probes.append(_probe(during, draw.integers(2, warmup - 1), warmup, size))
+    warmup, size = draw.integers(10, 500), draw.integers(2, 65)
+    probes.append(_probe(during, 0, warmup, size))
+    probes += [_probe(after, warmup + more, warmup, size) for more in (0, 1, draw.integers(2, 500))]
+    impossible = (-draw.integers(1, 9), warmup, size), (0, -draw.integers(1, 9), size), (0, warmup, 0)
+    return probes + [_probe(edge, *arguments) for arguments in ((0, 0, size), *impossible)]
+
+
+EXERCISE = Compared(
+    id="warmup_factor",
+    title="The learning rate's factor during warmup",
+    signature="warmup_factor(update: int, warmup: int, size: int) -> float",
+    statement="""\
+Return the factor by which the base rate is multiplied at update number `update` (the first is 0): 1 at update 0, from
+there in a straight line up to `size`, the number of workers, which it reaches at update `warmup`, and `size` from then
+on. With warmup 0 it is `size` at once.
+
+Raise ValueError if update or warmup is negative or size less than 1.
+
+Goyal et al. 2017 (arXiv:1706.02677), section 2.2.""",
+    groups={"during the warmup": 2, "from its end on": 1, "no warmup, or arguments that cannot be": 1},
+    draw=_draw,
+    reference=warmup_factor,
+    mistakes=MISTAKES,
+)

@@ -1,0 +1,290 @@
+"""Runs inside the sandbox: calls a learner's functions as asked, and writes down what came of each call.
+
+    python main.py DATA ANSWER
+
+It is sent there as it stands, alone. DATA/questions.json holds the learner's cells and the arguments, no answers.
+A child process loads a cell, and has each call answered by a process of its own: what a call crashes or changes does
+not matter to the next. After a hang another child goes on behind it. The outcome of a call is one of three, as JSON:
+{"value": ...}, {"raised": NAME, "said": TEXT}, {"none": REASON}.
+"""
+
+import contextlib
+import importlib
+import json
+import math
+import os
+import re
+import resource
+import select
+import signal
+import sys
+import time
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+ANSWER_BYTES = 4096  # of one answer, as JSON
+LINE_BYTES = ANSWER_BYTES + 64  # of one outcome
+ELEMENTS = 2048  # of one list
+DEPTH = 6  # of lists in lists
+TEXT = 300  # letters of a message
+CELL = "cell"  # the file name in tracebacks
+DATA_BYTES = 2 * 2**30  # memory of a child
+FILE_BYTES = 2**20
+NO_TIME = "no time is left: the calls before it took too long"
+
+
+class UnfitError(Exception):
+    """An answer of a kind that cannot be passed on; the message is one line for the learner."""
+
+
+def plain(value: object, depth: int = 0) -> object:
+    """A value as JSON can hold it: finite numbers, text, True and False, lists of them; arrays become lists.
+
+    Raises UnfitError for anything else.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int | float):
+        return _number(value)
+    if hasattr(value, "tolist"):
+        return plain(value.tolist(), depth + 1)
+    if not isinstance(value, list | tuple | range):
+        raise UnfitError(_not_an_answer(value))
+    if depth >= DEPTH:
+        raise UnfitError(f"the answer's lists are nested more than {DEPTH} deep")
+    if len(value) > ELEMENTS:
+        raise UnfitError(f"the answer holds a list of {len(value):,} elements, more than {ELEMENTS:,}")
+    return [plain(element, depth + 1) for element in value]
+
+
+def _number(value: float) -> float:
+    if isinstance(value, int):
+        if abs(value) > 2**63:
+            raise UnfitError("the answer holds a whole number beyond 64 bits")
+        return int(value)
+    if not math.isfinite(value):
+        raise UnfitError(f"the answer holds {float(value)}, which is no finite number")
+    return float(value)
+
+
+def _not_an_answer(value: object) -> str:
+    if value is None:
+        return "the function returned None: is a return missing?"
+    return f"the answer holds a {type(value).__name__}, where numbers, text or lists of them are expected"[:TEXT]
+
+
+def called(function: Callable, arguments: dict) -> dict:
+    """The outcome of one call; `arguments` are passed by position, copied, so that the function may change them."""
+    try:
+        value = plain(function(*json.loads(json.dumps(arguments)).values()))
+        if (size := len(json.dumps(value))) > ANSWER_BYTES:
+            raise UnfitError(f"the answer has {size:,} bytes as JSON, more than {ANSWER_BYTES:,}")
+        return {"value": value}
+    except UnfitError as error:
+        return {"none": str(error)}
+    except (Exception, SystemExit) as error:
+        name = "ValueError" if isinstance(error, ValueError) else type(error).__name__
+        return {"raised": name[:TEXT], "said": words(error)}
+
+
+def words(error: BaseException) -> str:
+    """An error in one line, with the line of the cell where it arose."""
+    try:
+        said = str(error)
+    except Exception:  # the learner's own class of error may fail at this
+        said = ""
+    line = _line(error)
+    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return " ".join(text[:TEXT].split()) + (f" (line {line})" if line else "")
+
+
+def _line(error: BaseException) -> int | None:
+    line, trace = None, error.__traceback__
+    while trace:
+        if trace.tb_frame.f_code.co_filename == CELL:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line
+
+
+def load(source: str, name: str) -> Callable:
+    """The function `name` of a cell. As in a notebook, an error behind its definition does not undo it.
+
+    Raises UnfitError if the cell does not define it.
+    """
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    reason = f"the cell defines no function {name}"
+    try:
+        exec(_compiled(source), module.__dict__)
+    except (Exception, SystemExit) as error:
+        reason = f"the cell ended with {words(error)}"
+    function = module.__dict__.get(name)
+    if not callable(function):
+        raise UnfitError(reason)
+    return function
+
+
+def _compiled(source: str) -> types.CodeType:
+    """A cell's code; its lines for the notebook alone (%timeit, !ls) are left out if it is no Python with them."""
+    try:
+        return compile(source, CELL, "exec")
+    except SyntaxError:
+        return compile(re.sub(r"^(\s*)[%!].*", r"\1pass", source, flags=re.MULTILINE), CELL, "exec")
+
+
+class Child:
+    """A process that loads a cell and has calls answered, a line each; the first line is {} once the cell is loaded.
+
+    `gone` tells that no more will come of it. Raises OSError if there can be no more processes.
+    """
+
+    def __init__(self, exercise: dict, calls: list[dict]):
+        self.pipe, send = os.pipe()
+        self.buffer, self.gone = b"", False
+        self.id = os.fork()
+        if self.id == 0:
+            _leave_after(_work, exercise, calls, send)
+        os.close(send)
+
+    def line(self, end: float, late: str) -> str:
+        """The next line, or the outcome that says why there is none; `late` if it lasts until `end` (monotonic)."""
+        while b"\n" not in self.buffer and len(self.buffer) < LINE_BYTES:
+            ready, _, _ = select.select([self.pipe], [], [], max(0, end - time.monotonic()))
+            part = os.read(self.pipe, 65536) if ready else b""
+            if not part:
+                self.gone = True
+                return none(_farewell(self._kill()) if ready else late)
+            self.buffer += part
+        line, _, self.buffer = self.buffer.partition(b"\n")
+        return line[:LINE_BYTES].decode(errors="replace")
+
+    def close(self) -> None:
+        """Kill the process, if it is still there, and those that it started."""
+        if self.id:
+            self._kill()
+        os.close(self.pipe)
+
+    def _kill(self) -> int:
+        """The status with which it ended, as os.waitpid tells it."""
+        for kill in (os.killpg, os.kill):  # the first fails before the child has made its group
+            with contextlib.suppress(OSError):
+                kill(self.id, signal.SIGKILL)
+        _, status = os.waitpid(self.id, 0)
+        self.id = 0
+        return status
+
+
+def none(reason: str) -> str:
+    """The outcome of a call without an answer."""
+    return json.dumps({"none": reason})
+
+
+def _farewell(status: int) -> str:
+    code = os.waitstatus_to_exitcode(status)
+    how = f"by signal {-code}" if code < 0 else f"with exit status {code}"
+    return f"the process ended {how} before it answered"
+
+
+def _leave_after(work: Callable, *arguments: object) -> None:
+    """What a forked process does: it never returns."""
+    status = 1
+    try:
+        work(*arguments)
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _work(exercise: dict, calls: list[dict], send: int) -> None:
+    _restrict()
+    try:
+        function = load(exercise["source"], exercise["function"])
+    except UnfitError as error:
+        os.write(send, none(str(error)).encode() + b"\n")
+        return
+    os.write(send, b"{}\n")
+    for arguments in calls:
+        os.write(send, _call_apart(function, arguments) + b"\n")
+
+
+def _restrict() -> None:
+    os.setpgid(0, 0)
+    null = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):  # what a cell prints is no answer
+        os.dup2(null, stream)
+    limits = {resource.RLIMIT_DATA: DATA_BYTES, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_CORE: 0}
+    for limit, value in limits.items():
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(limit, (value, value))
+
+
+def _call_apart(function: Callable, arguments: dict) -> bytes:
+    """The outcome of a call in a process of its own."""
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _leave_after(_call, function, arguments, send)
+    os.close(send)
+    with os.fdopen(receive, "rb") as pipe:
+        outcome = pipe.read(LINE_BYTES)
+    _, status = os.waitpid(child, 0)
+    return outcome or none(_farewell(status)).encode()
+
+
+def _call(function: Callable, arguments: dict, send: int) -> None:
+    if "numpy" in sys.modules:  # its state was copied: calls without a seed must differ, as on workers
+        sys.modules["numpy"].random.seed()
+    os.write(send, json.dumps(called(function, arguments)).encode())
+
+
+def answer(exercise: dict, call_seconds: float, exercise_seconds: float) -> list[str]:
+    """The outcomes of all calls of an exercise."""
+    end, calls, outcomes = time.monotonic() + exercise_seconds, exercise["calls"], []
+    while len(outcomes) < len(calls):
+        if outcomes and time.monotonic() >= end:
+            return outcomes + [none(NO_TIME)] * (len(calls) - len(outcomes))
+        try:
+            told, hopeless = _answer_until_hang(exercise, calls[len(outcomes) :], call_seconds, end)
+        except OSError as error:
+            told, hopeless = [], none(f"no process could be started for it: {error.strerror}")
+        outcomes += told
+        if hopeless:
+            return outcomes + [hopeless] * (len(calls) - len(outcomes))
+    return outcomes
+
+
+def _answer_until_hang(exercise: dict, calls: list[dict], call_seconds: float, end: float) -> tuple[list[str], str]:
+    """One child's outcomes, with that of a hang as the last; and why no other child could answer, or ""."""
+    told: list[str] = []
+    with contextlib.closing(Child(exercise, calls)) as child:
+        loaded = child.line(end, "the cell itself does not come to an end: an endless loop?")
+        if loaded != "{}":
+            return told, loaded
+        for _ in calls:
+            if time.monotonic() >= end:
+                break
+            late = f"it did not end within {call_seconds:g} s: an endless loop?"
+            told.append(child.line(min(end, time.monotonic() + call_seconds), late))
+            if child.gone:
+                break
+    return told, ""
+
+
+def main(data: str, path: str) -> None:
+    """Answer all exercises, one after the other, and write the outcomes as a list of lists of texts."""
+    asked = json.loads(Path(data, "questions.json").read_text())
+    os.environ["OMP_NUM_THREADS"] = "1"  # a library with threads does not survive a fork
+    for library in ("numpy", "torch"):
+        if any(library in exercise["source"] for exercise in asked["exercises"]):
+            with contextlib.suppress(ImportError):  # once for all children
+                importlib.import_module(library)
+    seconds = asked["call_seconds"], asked["exercise_seconds"]
+    Path(path).write_text(json.dumps([answer(exercise, *seconds) for exercise in asked["exercises"]]))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
