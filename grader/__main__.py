@@ -1,4 +1,4 @@
-"""The grader's command line: `python -m grader check PATH`."""
+"""The grader's command line: `python -m grader check PATH`, `batch FOLDER`, `machine ADDRESS`."""
 
 import argparse
 import signal
@@ -8,17 +8,21 @@ from pathlib import Path
 from rich.console import Console
 
 from cifar.cli import OneLineParser
-from grader import profile, report
+from grader import batch, profile, report, slots
 from grader.check import check
 from grader.intake import SubmissionError
 from grader.isolation import IsolationError, sandbox, trusted
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
+    """Run one command; its exit status. 2: it could not begin; 130: interrupted."""
     args = _parse(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run is ended, as on Ctrl-C
-    console = Console()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that runs are ended, as on Ctrl-C
+    return args.run(args, Console())
+
+
+def _check(args: argparse.Namespace, console: Console) -> int:
+    """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
     try:
         isolate = trusted if args.trusted else sandbox
         settings = profile.load(args.profile)
@@ -30,22 +34,46 @@ def main(arguments: list[str] | None = None) -> int:
         print("grader: interrupted; the run was ended, nothing was graded", file=sys.stderr)
         return 130
     report.show(result, console)
-    console.print(f"report: {args.output / 'report.json'}", highlight=False, soft_wrap=True)
+    console.print(f"report: {args.output / 'report.html'}", highlight=False, soft_wrap=True)
     return 0 if result.passed else 1
+
+
+def _machine(args: argparse.Namespace, console: Console) -> int:
+    """Exit status: 0 when the scheduler has ended."""
+    console.print(f"offering slots to {args.address} until it ends", highlight=False)
+    try:
+        slots.join(args.address)
+    except KeyboardInterrupt:
+        return 130
+    return 0
 
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = OneLineParser(prog="grader", description="Grade the four-worker assignment.", allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_check(commands)
+    about = "grade a class: every entry of a folder; goes on where it was interrupted"
+    command = commands.add_parser("batch", help=about, description=about, allow_abbrev=False)
+    batch.add_options(command)
+    command.set_defaults(run=batch.run)
+    about = "offer this machine to a batch with --scheduler (started with `dask scheduler`)"
+    command = commands.add_parser("machine", help=about, description=about, allow_abbrev=False)
+    command.add_argument("address", metavar="ADDRESS", help="the scheduler's, like tcp://10.0.0.1:8786")
+    command.set_defaults(run=_machine)
+    return parser.parse_args(arguments)
+
+
+def _add_check(commands: argparse._SubParsersAction) -> None:
     about = "launch a submission, watch it, grade it; exit status 0 only on a pass"
-    add = commands.add_parser("check", help=about, description=about).add_argument
-    add("path", type=Path, metavar="PATH", help="folder with the submission's train.py, or that file")
+    command = commands.add_parser("check", help=about, description=about, allow_abbrev=False)
+    command.set_defaults(run=_check)
+    add = command.add_argument
+    add("path", type=Path, metavar="PATH", help="folder or archive with the submission's train.py, or that file")
     add("--output", type=Path, default=Path("runs/check"), metavar="DIR", help="for the report (default: %(default)s)")
     add("--profile", choices=("full", "fast"), default="full", help="size of the run (default: %(default)s)")
     add("--key", default="public", help="any text: re-keys classes, colours and test images (default: %(default)s)")
     add("--seed", type=int, default=0, help="the seed handed to the submission (default: %(default)s)")
     add("--trusted", action="store_true", help="run it as yourself, isolated from nothing: for your own code only")
-    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -31,11 +31,11 @@ def rekey(source: Path, key: str, train_images: int, test_images: int = 10_000) 
     draw = np.random.default_rng(list(hashlib.sha256(key.encode()).digest()))
     classes = draw.permutation(10).astype(np.uint8)
     channels = draw.permutation(3)
-    train = _permute(_read(source, sources.TRAIN_FILES), classes, channels)
-    test = _permute(_read(source, (sources.TEST_FILE,)), classes, channels)
-    test = test[draw.permutation(len(test))[:test_images]]
+    train, test = _read(source, sources.TRAIN_FILES), _read(source, (sources.TEST_FILE,))
+    test = _permute(test[draw.permutation(len(test))[:test_images]], classes, channels)
+    train = _permute(train[draw.permutation(len(train))[:train_images]], classes, channels)
     visible = VISIBLE * test_images // 10_000
-    return Rekeyed(train[draw.permutation(len(train))[:train_images]], test[:visible], test[visible:])
+    return Rekeyed(train, test[:visible], test[visible:])
 
 
 def _read(source: Path, names: tuple[str, ...]) -> np.ndarray:

@@ -30,10 +30,6 @@ def grade(submission: Path, root: Path, size: str = "fast") -> Report:
     return result
 
 
-def lost(result: Report) -> set[str]:
-    return {row.id for row in result.rows if row.points < row.max}
-
-
 def workers_left(root: Path) -> list[psutil.Process]:
     """Processes whose command line or environment still names this run."""
     left = []
@@ -47,15 +43,6 @@ def workers_left(root: Path) -> list[psutil.Process]:
     return left
 
 
-def edited(folder: Path, before: str, after: str) -> Path:
-    """The reference with one change."""
-    text = (REFERENCE / "train.py").read_text()
-    assert text.count(before) == 1
-    folder.mkdir()
-    (folder / "train.py").write_text(text.replace(before, after))
-    return folder
-
-
 def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path):
     done = run_python("-m", "grader", "check", REFERENCE, "--profile", "fast", "--output", tmp_path / "out")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -63,6 +50,7 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert (written["schema"], written["passed"], written["points"]) == (1, True, 100)
     assert written["isolation"].startswith("bubblewrap")
+    assert "<svg" in (tmp_path / "out" / "report.html").read_text()
     assert set(written["rows"][0]) == {"id", "met", "points", "max", "asks", "seen", "message"}
     assert written["record"]["versions"]["horovod"] == "0.28.1"
     assert workers_left(tmp_path) == []
@@ -76,7 +64,8 @@ def test_the_naive_conversion_misses_the_target_and_exit_status_is_1(tmp_path: P
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert not written["passed"]
     assert written["isolation"].startswith("none")
-    assert {row["id"] for row in written["rows"] if row["points"] < row["max"]} == {"warmup", "target"}
+    assert {row["id"] for row in written["rows"] if not row["met"]} == {"rate", "target"}
+    assert written["points"] == 90
 
 
 @pytest.mark.parametrize("size", ["fast", "full"])
@@ -89,31 +78,6 @@ def test_the_unchanged_starter_trains_four_networks_and_is_told_so_early(size: s
     assert rows["averaged"].points == 0
     assert "4 separate networks" in rows["averaged"].seen
     assert "hvd.init()" in rows["ends"].message
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "loses", "unjudged"),
-    [
-        ("shard(order, hvd.rank(), hvd.size())", "shard(order, 0, hvd.size())", "shards", set()),
-        ("hvd.broadcast_parameters(net.state_dict(), root_rank=0)\n", "", "same_start", {"metrics"}),
-        ("warmup_factor(update, warmup, hvd.size())", "hvd.size()", "warmup", set()),
-        ("    correct = hvd.allreduce(correct, op=hvd.Sum)\n", "", "metrics", set()),
-    ],
-)
-def test_one_mistake_loses_its_own_line(before: str, after: str, loses: str, unjudged: set[str], tmp_path: Path):
-    result = grade(edited(tmp_path / "in", before, after), tmp_path / "out")
-    assert loses in lost(result)
-    assert lost(result) - {"target"} == {loses} | unjudged
-    assert {row.id for row in result.rows if row.seen == "not judged"} == unjudged
-    message = next(row.message for row in result.rows if row.id == loses)
-    assert message.endswith((".", ")"))
-
-
-def test_a_crash_is_reported_with_the_runs_own_words(tmp_path: Path):
-    result = grade(edited(tmp_path / "in", "args = cli.parse(", "args = cli.prase("), tmp_path / "out")
-    row = result.rows[0]
-    assert (row.id, row.points) == ("begins", 0)
-    assert "has no attribute 'prase'" in row.message
 
 
 def test_an_interrupted_check_leaves_nothing_running_and_no_report(tmp_path: Path):
