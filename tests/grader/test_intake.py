@@ -354,9 +354,9 @@ def test_nested_archives_are_just_files(tmp_path: Path, target: Path):
 
 @pytest.fixture
 def quick() -> Iterator[None]:
-    started = time.monotonic()
+    started = time.process_time()
     yield
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
 
 
 @contextlib.contextmanager

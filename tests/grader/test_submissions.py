@@ -1,0 +1,89 @@
+"""Every submission of tests/submissions on four real workers, fast profile: graded as expected, and nothing left."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.grader import matrix
+from tests.grader.matrix import SUBMISSIONS, Outcome, Submission
+
+ALL = matrix.submissions()
+ROWS = {*range(1, 46)}
+ELSEWHERE = {19, 36, 42, 43, 44}  # 19 needs GPUs (made-up evidence in its stead); the others belong to the intake
+FOLDERS = {f"{path.parent.parent.name}/{path.parent.name}" for path in SUBMISSIONS.glob("*/*/train.py")}
+
+
+@pytest.mark.parametrize(
+    "submission",
+    [pytest.param(one, id=one.id, marks=() if one.quick else pytest.mark.slow) for one in ALL],
+)
+def test_it_is_graded_as_expected_and_leaves_nothing(submission: Submission, tmp_path: Path):
+    outcome = matrix.run(submission, tmp_path / "run")
+    assert matrix.problems(submission, outcome) == []
+
+
+def test_every_threat_has_a_submission():
+    assert {row for submission in ALL for row in submission.rows} == ROWS - ELSEWHERE
+
+
+@pytest.mark.parametrize("row", [row for row in range(1, 24) if row not in ELSEWHERE])
+def test_every_honest_mistake_has_a_variant(row: int):
+    assert len([submission for submission in ALL if row in submission.rows]) >= 2
+
+
+def test_ten_right_ones_and_more():
+    right = [submission for submission in ALL if submission.kind == "right"]
+    assert len(right) >= 10
+    assert all(submission.passes and not submission.lost and not submission.may_lose for submission in right)
+
+
+def test_nothing_hostile_may_both_pass_and_keep_all_points():
+    assert all(not submission.passes or submission.lost for submission in ALL if submission.kind == "hostile")
+
+
+def test_the_quick_third_costs_every_rubric_line_that_a_machine_without_gpus_can_cost():
+    quick = [submission for submission in ALL if submission.quick]
+    assert 0.25 < len(quick) / len(ALL) < 0.45
+    costs = {line for submission in quick for line in submission.lost if line != "*"}
+    assert costs | {"device", "target", "begins"} == set(matrix.LINES)
+
+
+def test_every_folder_is_named_in_the_table_and_every_name_has_a_folder():
+    assert {submission.id for submission in ALL if submission.edits is None} == FOLDERS
+
+
+@pytest.mark.parametrize("submission", ALL, ids=lambda one: one.id)
+def test_edits_fit_and_programs_compile(submission: Submission, tmp_path: Path):
+    submission.write(tmp_path / "in")
+    text = (tmp_path / "in" / submission.entry).read_text()
+    if submission.name == "syntax_error":
+        with pytest.raises(SyntaxError):
+            compile(text, submission.id, "exec")
+    else:
+        compile(text, submission.id, "exec")
+
+
+def test_a_wrong_outcome_is_told():
+    rows = [{"id": line, "points": 5, "max": 5, "met": True, "seen": "", "message": ""} for line in matrix.LINES]
+    rows[3] |= {"points": 0, "seen": "no mean"}
+    outcome = Outcome(True, 80, rows, "", ["FOUND it"], ["/tmp/thing"], 1.0, "")
+    wanted = Submission("mistakes", "some", [1], passes=False, lost=["ends"], says=["average"])
+    assert matrix.problems(wanted, outcome) == [
+        "left behind: /tmp/thing",
+        "it found what it must not: FOUND it",
+        "keeps ends",
+        f"loses {matrix.LINES[3]}",
+        "passes",
+        "does not say 'average'",
+    ]
+
+
+def test_what_is_left_behind_is_noticed(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(matrix, "PATIENCE_SECONDS", 0.1)
+    before = matrix.world()
+    thing = Path("/tmp", f"{matrix.MARK}-{tmp_path.name}-{id(before)}")
+    thing.touch()
+    try:
+        assert matrix.left(before) == [str(thing)]
+    finally:
+        thing.unlink()
