@@ -325,10 +325,10 @@ from tests.grader import test_batch
 """
 
 
-def start(program: str, *arguments: object, **files: object) -> subprocess.Popen:
-    """Start Python with a program in a process group of its own."""
-    line = [sys.executable, "-c", PROGRAM + program, *map(str, arguments)]
-    return subprocess.Popen(line, start_new_session=True, text=True, **files)
+def start(program: str, root: Path, *arguments: object, **files: object) -> subprocess.Popen:
+    """Start Python with a program in a process group of its own; what it leaves behind when killed is below `root`."""
+    line = [sys.executable, "-c", PROGRAM + program, *map(str, [root, *arguments])]
+    return subprocess.Popen(line, start_new_session=True, text=True, env=os.environ | {"TMPDIR": str(root)}, **files)
 
 
 def group_of(pid: int) -> int | None:
@@ -425,9 +425,10 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
 
 
 @pytest.fixture
-def machines(scheduler) -> Iterator[list[subprocess.Popen]]:
+def machines(scheduler, tmp_path: Path) -> Iterator[list[subprocess.Popen]]:
     """Two machines that offer the scheduler a slot each, or more."""
-    joined = [start("from grader import slots; slots.join(sys.argv[1])", scheduler[1]) for _ in range(2)]
+    program = "from grader import slots; slots.join(sys.argv[2])"
+    joined = [start(program, tmp_path, scheduler[1]) for _ in range(2)]
     yield joined
     for machine in joined:
         os.killpg(machine.pid, signal.SIGKILL)
@@ -481,9 +482,9 @@ KILLS, MEMBERS = 20, 30
 
 
 @pytest.fixture
-def forks() -> Iterator[subprocess.Popen]:
+def forks(tmp_path: Path) -> Iterator[subprocess.Popen]:
     """Starts a batch for each line of its input; it has imported PyTorch once for all of them."""
-    process = start(FORKS, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    process = start(FORKS, tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     yield process
     process.kill()
     process.wait()
