@@ -102,7 +102,7 @@ def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
         raise box.BoxError("its answer is garbled") from None
     if len(logits) != images:
         raise box.BoxError(f"it classified {len(logits)} of {images} images")
-    return told, logits
+    return told.model_copy(update={"error": untrusted.printable(told.error)}), logits
 
 
 def agrees(reported: float, measured: float, images: int) -> bool:

@@ -104,9 +104,10 @@ def updates_so_far(path: Path) -> int:
     """The number in the last whole line of a worker's file; 0 while there is none."""
     try:
         lines = untrusted.read(path, 65536, tail=True).split(b"\n")[:-1]
-        return int(json.loads(lines[-1]).get("update", 0))
-    except (untrusted.UnreadableError, IndexError, ValueError, AttributeError, TypeError, RecursionError):
+        number = json.loads(lines[-1]).get("update", 0)
+    except (untrusted.UnreadableError, IndexError, ValueError, AttributeError, RecursionError):
         return 0
+    return number if isinstance(number, int) and 0 < number < 2**31 else 0
 
 
 @dataclass(frozen=True)

@@ -286,6 +286,8 @@ def target(seen: Evidence) -> Finding:
     """The network reaches the target on test images that the run never saw"""
     if seen.checkpoint is None:
         return Finding(0, "there is no model.pt to test", "See the line on model.pt.")
+    if seen.checkpoint.weights not in {update.weights for worker in seen.workers for update in worker.updates}:
+        return Finding(0, "model.pt holds other weights than the workers trained", "See the line on model.pt.")
     told = f"{seen.checkpoint.secret:.2%} of the secret test images; the target is {seen.profile.target:.2%}"
     if seen.checkpoint.secret < seen.profile.target:
         advice = f"{WORKERS} workers make 1/{WORKERS} of the updates: scale the rate by hvd.size() and warm it up."

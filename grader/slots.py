@@ -146,11 +146,21 @@ def _dask() -> Iterator[None]:
 
 def _clear(folder: Path) -> None:
     """Remove what slots left in a folder: files, and the processes of runs that were not sandboxed."""
+    for _ in range(10):  # they may be starting others
+        if not (left := list(_left(folder))):
+            break
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        psutil.wait_procs(left, timeout=1)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _left(folder: Path) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get("GRADER_OBSERVE", "").startswith(f"{folder}/"):
-                process.kill()
-    shutil.rmtree(folder, ignore_errors=True)
+                yield process
 
 
 @contextlib.contextmanager

@@ -30,11 +30,16 @@ def read_state(content: bytes) -> dict[str, torch.Tensor]:
     try:
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # anything can be wrong with a file that somebody else made
-        reason = str(error).split("\n")[0][:120] if str(error) else type(error).__name__
+        reason = printable(str(error).split("\n")[0][:120]) or type(error).__name__
         raise WrongCheckpoint(f"is not a state dict that loads with weights_only=True: {reason}") from None
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
         raise WrongCheckpoint("is not a state dict: save net.state_dict()")
     return state
+
+
+def printable(text: str) -> str:
+    """Text with a space in place of each control character."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def compare(state: dict, wanted: dict[str, torch.Tensor], network: str) -> None:
@@ -55,15 +60,21 @@ def compare(state: dict, wanted: dict[str, torch.Tensor], network: str) -> None:
 def kind(tensor: torch.Tensor) -> str:
     """A tensor's type, shape and layout in words."""
     layout = "" if tensor.layout == torch.strided else f" {tensor.layout}"
-    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}{layout}"
+    place = "" if tensor.device.type == "cpu" else f" on {tensor.device}"  # a meta tensor has no numbers
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}{layout}{place}"
 
 
 def load(content: bytes, width: int) -> ResNet9:
     """A checkpoint's bytes as the course's network; raises WrongCheckpoint."""
     net = ResNet9(width)
     state = read_state(content)
-    compare(state, net.state_dict(), f"ResNet9(width={width})")
-    net.load_state_dict(state)
+    try:
+        compare(state, net.state_dict(), f"ResNet9(width={width})")
+        net.load_state_dict(dict(state))  # without the metadata that a checkpoint may bring along
+    except WrongCheckpoint:
+        raise
+    except Exception as error:  # nested, quantised and other tensors fail in ways of their own
+        raise WrongCheckpoint(f"holds tensors of an unusual kind ({type(error).__name__})") from None
     return net.eval()
 
 

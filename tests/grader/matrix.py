@@ -7,6 +7,7 @@ Goes on where it stopped: a submission that has a result of the same source and 
 
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 import io
 import json
@@ -34,6 +35,8 @@ SUBMISSIONS = REPOSITORY / "tests" / "submissions"
 REFERENCE = "solutions/assignment"
 RESULT = results.RESULTS / "submissions.json"
 KEY, SEED = "the matrix's key", 1
+FAST = profile.load("fast")
+BRIEF = dataclasses.replace(FAST, epochs=2, batch_size=125, train_images=2000, test_images=2000, target=0.0)
 LINES = tuple(line.id for line in RUBRIC)
 MARK = "course-hostile"  # in the name of every file that a hostile submission tries to leave somewhere
 PATIENCE_SECONDS = 10  # for the kernel to forget what a run left
@@ -55,6 +58,7 @@ class Submission:
     edits: list[list[str]] | None = None
     base: str = REFERENCE
     entry: str = "train.py"
+    brief: bool = False
     quick: bool = False
 
     @property
@@ -98,14 +102,14 @@ class Outcome:
 
 
 def run(submission: Submission, root: Path) -> Outcome:
-    """Grade a submission in the folder `root` (new) on the fast profile, sandboxed, and look for what it left."""
+    """Grade a submission in the folder `root` (new), sandboxed, on the fast profile or less; see what it left."""
     submission.write(root / "in")
     before, started = world(), time.monotonic()
     refused, judged = "", None
     with private_temporary_folder(root / "tmp"):
         try:
             quiet = Console(quiet=True)
-            judged = check(root / "in", root / "out", profile.load("fast"), KEY, SEED, sandbox, quiet)
+            judged = check(root / "in", root / "out", BRIEF if submission.brief else FAST, KEY, SEED, sandbox, quiet)
         except SubmissionError as error:
             refused = str(error)
     seconds = time.monotonic() - started
@@ -133,21 +137,17 @@ def private_temporary_folder(folder: Path) -> Iterator[None]:
 
 
 def world() -> set[str]:
-    """What a run could leave on this machine: control groups, mounts, sandboxes' process ids, marked files."""
-    groups = {str(path) for pattern in ("course-*", "*/course-*") for path in limits.ROOT.glob(pattern)}
+    """What a run could leave on this machine: our control groups and who is in them, mounts, marked files."""
     mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
     places = (Path("/tmp"), Path("/dev/shm"), Path("/var/tmp"), Path.home(), REPOSITORY)
     files = {str(path) for place in places for path in place.glob(f"*{MARK}*")}
-    return groups | mounts | files | _namespaces()
+    return _groups() | mounts | files
 
 
-def _namespaces() -> set[str]:
-    """The process-id namespaces other than ours that have a process."""
-    found = set()
-    for number in psutil.pids():
-        with contextlib.suppress(OSError):
-            found.add(str(Path(f"/proc/{number}/ns/pid").readlink()))
-    return found - {str(Path("/proc/self/ns/pid").readlink())}
+def _groups() -> set[str]:
+    """The control groups that this process made; a group with a process in it cannot be removed."""
+    name = f"course-{os.getpid()}-*"
+    return {str(path) for pattern in (name, f"*/{name}") for path in limits.ROOT.glob(pattern)}
 
 
 def left(before: set[str]) -> list[str]:
@@ -228,7 +228,7 @@ def stored() -> dict[str, dict]:
 
 def up_to_date(submission: Submission, result: dict | None, grader: str) -> bool:
     """Whether a stored result is of this source and this grader."""
-    if result is None or result["grader_sha256"] != grader:
+    if result is None or (result["grader_sha256"], result.get("brief")) != (grader, submission.brief):
         return False
     with tempfile.TemporaryDirectory() as folder:
         submission.write(Path(folder, "in"))
@@ -243,7 +243,8 @@ def run_all(wanted: list[Submission]) -> dict[str, dict]:
             continue
         with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
             outcome = run(submission, Path(folder, "run"))
-        runs = stored() | {submission.id: {"grader_sha256": grader, "outcome": asdict(outcome)}}
+        result = {"grader_sha256": grader, "brief": submission.brief, "outcome": asdict(outcome)}
+        runs = stored() | {submission.id: result}
         results.write(RESULT, {"key": KEY, "seed": SEED, "runs": runs})
         told = "; ".join(problems(submission, outcome)) or "as expected"
         print(f"{number}/{len(wanted)} {submission.id}: {outcome.points:g} points, {outcome.seconds:.0f} s, {told}")

@@ -322,6 +322,7 @@ PROGRAM = f"""
 import os, signal, sys, time
 sys.path.insert(0, {str(REPOSITORY)!r})
 from tests.grader import test_batch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a caller in the background has it ignored
 """
 
 
@@ -357,6 +358,7 @@ def test_what_a_killed_batch_of_trusted_code_left_is_cleared_and_nothing_else(tm
         subprocess.Popen(["sleep", "600"], env={"GRADER_OBSERVE": f"{tmp_path}/{place}/observe"})
         for place in ("work", "works")
     )
+    until(lambda: all(psutil.Process(process.pid).environ() for process in (left, other)))  # empty while it starts
     slots._clear(tmp_path / "work")
     assert left.wait(timeout=10) == -signal.SIGKILL
     assert other.poll() is None and not (tmp_path / "work").exists()
@@ -472,8 +474,8 @@ def test_without_a_scheduler_at_the_address_one_line_says_how_to_start_one(group
 FORKS = """
 for root in map(str.strip, sys.stdin):
     child = os.fork()
+    os.setpgid(child, child)
     if child == 0:
-        os.setsid()
         os._exit(test_batch.Class(root).grade()[0])
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)

@@ -73,6 +73,10 @@ def test_one_mistake_costs_its_own_line_alone_and_is_explained(mistake: str):
         assert rows[name].message.startswith("Follows from the line")
 
 
+def test_no_pass_with_weights_from_elsewhere():
+    assert not judged(right_run(checkpoint=Measured(12345, 0.6, 0.58))).passed
+
+
 def test_no_pass_without_averaging_or_target_though_one_mistake_costs_once():
     apart = workers(lambda r, u: {"applied": u.local, "weights": r})
     result = judged(right_run(workers=apart, checkpoint=Measured(weights=0, visible=0.3, secret=0.3)))

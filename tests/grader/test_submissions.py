@@ -43,7 +43,7 @@ def test_nothing_hostile_may_both_pass_and_keep_all_points():
 
 def test_the_quick_third_costs_every_rubric_line_that_a_machine_without_gpus_can_cost():
     quick = [submission for submission in ALL if submission.quick]
-    assert 0.25 < len(quick) / len(ALL) < 0.45
+    assert 0.2 < len(quick) / len(ALL) < 0.45
     costs = {line for submission in quick for line in submission.lost if line != "*"}
     assert costs | {"device", "target", "begins"} == set(matrix.LINES)
 
