@@ -65,4 +65,4 @@ def _last_words(folders: Folders) -> str:
         lines = untrusted.read(folders.output / "log", 4096, tail=True).decode(errors="replace").split("\n")
     except untrusted.UnreadableError:
         return ""
-    return next((line.strip()[:300] for line in reversed(lines) if line.strip()), "")
+    return next((untrusted.printable(line.strip())[:300] for line in reversed(lines) if line.strip()), "")

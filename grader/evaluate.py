@@ -85,7 +85,7 @@ def measure(path: Path, data: Rekeyed, isolate: Isolation) -> Measured:
         told, logits = _read_answer(answered, len(records))
     except box.BoxError as error:
         raise EvaluationError(f"{path.name} could not be evaluated: {error}") from None
-    if told.error or told.weights is None:
+    if told.error:
         raise EvaluationError(f"{path.name} {told.error}")
     right = logits.argmax(axis=1) == records[:, 0]
     visible = len(data.visible)
@@ -97,6 +97,8 @@ def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
     first, _, rest = content.partition(b"\n")
     try:
         told = Answer.model_validate_json(first)
+        if not told.error and told.weights is None:
+            raise ValueError
         logits = np.frombuffer(rest, "<f4").reshape(-1, CLASSES) if not told.error else np.zeros((images, CLASSES))
     except ValueError:
         raise box.BoxError("its answer is garbled") from None

@@ -14,7 +14,6 @@ from cifar.workers import cores
 ROOT = Path("/sys/fs/cgroup")
 MEMORY_BYTES = 8 * 2**30  # four workers use about 3 GiB
 PROCESSES = 512  # threads count; four workers have about 100
-PERIOD = 100_000  # microseconds, the kernel's usual one, over which the time on the cores is shared out
 FILES = ["prlimit", "--core=0", "--nofile=4096"]  # no dumps of memory; open files a process
 
 
@@ -64,8 +63,8 @@ def _version_2(name: str) -> list[Path]:
         group.mkdir()
         (group / "memory.max").write_text(str(MEMORY_BYTES))
         (group / "pids.max").write_text(str(PROCESSES))
-        if "cpu" in controllers:
-            (group / "cpu.max").write_text(f"{int(cores() * PERIOD)} {PERIOD}")
+        if "cpuset" in controllers:
+            (group / "cpuset.cpus").write_text(_my_cores())
     except OSError:
         _remove(group)
         return []
@@ -74,21 +73,37 @@ def _version_2(name: str) -> list[Path]:
 
 def _version_1(name: str) -> list[Path]:
     """A new group in each of the hierarchies; empty if they cannot be had."""
-    settings = {"memory": ("memory.limit_in_bytes", MEMORY_BYTES), "pids": ("pids.max", PROCESSES)}
-    if (ROOT / "cpu").is_dir():
-        settings["cpu"] = ("cpu.cfs_quota_us", int(cores() * PERIOD))
     groups = []
     try:
-        for controller, (file, value) in settings.items():
+        for controller, settings in _settings().items():
             group = ROOT / controller / name
             group.mkdir()
             groups.append(group)
-            (group / file).write_text(str(value))
+            for file, value in settings.items():
+                (group / file).write_text(value)
     except OSError:
         for group in groups:
             _remove(group)
         return []
     return groups
+
+
+def _settings() -> dict[str, dict[str, str]]:
+    """What is written into the files of each of version 1's hierarchies.
+
+    There is none for `cpu`: Linux 6.18 starves all other programs while processes in such a group, with a quota or
+    without, wait by sched_yield, as Horovod's do.
+    """
+    settings = {"memory": {"memory.limit_in_bytes": str(MEMORY_BYTES)}, "pids": {"pids.max": str(PROCESSES)}}
+    if (ROOT / "cpuset").is_dir():
+        mems = (ROOT / "cpuset" / "cpuset.mems").read_text().strip()
+        settings["cpuset"] = {"cpuset.mems": mems, "cpuset.cpus": _my_cores()}
+    return settings
+
+
+def _my_cores() -> str:
+    """The cores on which this process may run; the run can be given no others, and cannot take them."""
+    return ",".join(map(str, sorted(os.sched_getaffinity(0))))
 
 
 def _remove_leftovers() -> None:
@@ -97,7 +112,7 @@ def _remove_leftovers() -> None:
         *ROOT.glob("course-*"),
         *ROOT.glob("memory/course-*"),
         *ROOT.glob("pids/course-*"),
-        *ROOT.glob("cpu/course-*"),
+        *ROOT.glob("cpuset/course-*"),
     ]:
         owner = leftover.name.split("-")[1]
         if not (owner.isdigit() and psutil.pid_exists(int(owner))):

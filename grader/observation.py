@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, ValidationEr
 
 from grader import untrusted
 
-MAX_BYTES = 64 * 2**20  # a worker's file; an honest one has less than 4 MiB
+MAX_BYTES = 16 * 2**20  # a worker's file; an honest one has less than 4 MiB
 
 
 class First(BaseModel, strict=True):
@@ -94,6 +94,9 @@ def _add(worker: Worker, content: object) -> bool:
         worker.end = End.model_validate(content)
         return False
     update = Update.model_validate(content)
+    if worker.updates and update.update == len(worker.updates):
+        worker.updates[-1] = update  # a second optimizer took part in it
+        return True
     if update.update != len(worker.updates) + 1:
         return False
     worker.updates.append(update)

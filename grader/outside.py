@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ WATCHED = ("model.pt", "metrics.jsonl")
 WRITTEN = inotify_simple.flags.CLOSE_WRITE | inotify_simple.flags.MOVED_TO
 LOOK_FOR = WRITTEN | inotify_simple.flags.OPEN | inotify_simple.flags.MODIFY  # equal events in a row count as one
 PROCESS_TABLE_EVERY = 4  # samples: looking at all processes costs time that the run needs
+LOOK_SECONDS = 1  # and no more than that, however many there are
 
 
 @dataclass
@@ -48,8 +50,10 @@ class Outside:
             self.seen.loopback.append((updates, sent))
 
     def _look_at_processes(self) -> None:
-        self.seen.running = set()
-        for process in self.processes():
+        self.seen.running, until = set(), time.monotonic() + LOOK_SECONDS
+        for process in sorted(self.processes(), key=lambda process: process.pid):  # the workers are among the oldest
+            if time.monotonic() > until:
+                break
             with contextlib.suppress(psutil.Error, ValueError, KeyError):
                 rank = int(process.environ()["HOROVOD_RANK"])
                 used = process.cpu_times()

@@ -67,26 +67,39 @@ def ends(seen: Evidence) -> Finding:
     told = f"updates by worker: {', '.join(map(str, counts))}; {seen.run.seconds:.0f} s"
     if seen.run.stopped:
         return Finding(0, told, seen.run.stopped)
-    uneven = "All workers must make the same number of updates: give each equally many batches."
     if seen.run.status != 0:
-        advice = _last_error(seen.log) + (f" {uneven}" if len(set(counts)) > 1 else "")
+        advice = _last_error(seen.log)
+        if len(set(counts)) > 1 and UNEVEN not in advice:
+            advice = f"{advice} {UNEVEN}"
         return Finding(0, f"{told}; exit status {seen.run.status}", advice)
     if len(set(counts)) > 1:
-        return Finding(0, told, uneven)
+        return Finding(0, told, UNEVEN)
     if any(worker.end is None for worker in seen.workers):
         return Finding(0, f"{told}; not every worker came to the end of its program", "Let the program end by itself.")
     return Finding(1, told)
 
 
+UNEVEN = "All workers must make the same number of updates: give each equally many batches."
+SHUT_DOWN = "Horovod has been shut down"  # what the other workers say when one has ended or failed
+CAUSES = {  # what Horovod's own complaints mean, by a pattern of what stands in the log
+    r"_allreduce_delay|backward_passes_per_step": "Step the optimizer that hvd.DistributedOptimizer returned.",
+}
+
+
 def _last_error(log: str) -> str:
-    """The last thing that a worker complained of; the launcher's own lines about it are left out."""
+    """The last thing that a worker complained of; the launcher's own lines, and mere consequences, are left out."""
     said = re.findall(r"^\[(\d+)\]<stderr>:(\S.*)$", log, flags=re.MULTILINE)
-    said = [(rank, text) for rank, text in said if not text.startswith(("Traceback", "Terminated"))]
+    said = [(rank, text) for rank, text in said if not text.startswith(("Traceback", "Terminated", "During handling"))]
     errors = [(rank, text) for rank, text in said if re.match(r"[\w.]*(Error|Exception)\b", text)] or said
     if not errors:
         return "The workers said nothing of it: run the command by hand."
-    rank, text = errors[-1]
-    return f"Worker {rank} said: {text[:300]}"
+    causes = [(rank, text) for rank, text in errors if SHUT_DOWN not in text]
+    if not causes:
+        waited = ", ".join(sorted({rank for rank, _ in errors}))
+        return f"Worker {waited} still waited for the others when one of them ended. {UNEVEN}"
+    rank, text = causes[-1]
+    known = [advice for pattern, advice in CAUSES.items() if re.search(pattern, log)]
+    return " ".join([f"Worker {rank} said: {text[:300]}", *known])
 
 
 def device(seen: Evidence) -> Finding:

@@ -12,9 +12,10 @@ from grader.profile import WORKERS
 
 Frame = tuple[str, int, str]  # file, line, function
 FRAMES = TypeAdapter(list[Frame])  # innermost call first
+GRADIENTS = "the all-reduce of the gradients"
 # Functions of Horovod and of the course in which a worker waits for the others, in a learner's words.
 COLLECTIVES = {
-    "wait_for_gradients": "the all-reduce of the gradients",
+    "wait_for_gradients": GRADIENTS,
     "broadcast_parameters": "broadcast_parameters",
     "broadcast_optimizer_state": "broadcast_optimizer_state",
     "broadcast_object": "broadcast_object",
@@ -68,6 +69,11 @@ def _likely(places: dict[int, Place], updates: list[int], gone: list[int]) -> st
         return "No worker waits for another one: is there an endless loop?"
     if len(set(updates)) > 1 or (gone and len(waiting) == len(places)):
         return "All workers need equally many batches: one that has fewer leaves the others waiting."
+    if any(updates) and len({where.waits_for == GRADIENTS for where in waiting}) > 1:
+        return (
+            "Some have finished the epoch, others have not: give all workers equally many batches, and call the same "
+            "collectives on all of them (is one inside `if hvd.rank() == 0`?)."
+        )
     if len({(where.file, where.line) for where in places.values()}) > 1 or gone:
         return "Every worker must call the same collectives in the same order: is one inside `if hvd.rank() == 0`?"
     return "All wait in the same place: do they call it with tensors of the same names and shapes?"
@@ -102,5 +108,5 @@ def _collective(frames: list[Frame]) -> str:
         if PUBLIC.match(name):
             return name
         if name == "step" or (name == "synchronize" and "optimizer" in file):
-            return "the all-reduce of the gradients"
+            return GRADIENTS
     return "a collective" if calls else ""

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+import weakref
 
 STALL_SECONDS = 5  # without an update: then, and every so often, the worker writes down where it stands
 TIMELINE_UPDATES = (10, 13)  # Horovod's timeline is on between these: it costs time and space
@@ -64,8 +65,10 @@ class Observer:
         self.updates = 0
         self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
         self.projections = Projections()
-        self.followed: dict[int, int] = {}  # id of a parameter -> its number
-        self.local = self.applied = None
+        self.seen = weakref.WeakSet()  # modules
+        self.followed = {}  # id of a parameter -> its number, and a weak reference: is it still that parameter?
+        self.count = 0
+        self.local = self.applied = self.line = None
         self.root = None
         self.moved = time.monotonic()
         threading.Thread(target=self.watch, args=(threading.main_thread().ident,), daemon=True).start()
@@ -97,10 +100,13 @@ class Observer:
             self.wrote.append(os.path.basename(os.fsdecode(path))[:80])
 
     def before_forward(self, module, args) -> None:
-        """Note which module the program calls first: the network."""
+        """Follow every network that the program calls; the first one is the network whose buffers are hashed."""
+        if module in self.seen:
+            return
+        self.seen.add(module)
         if self.root is None and any(True for _ in module.parameters()):
             self.root = module
-            self.follow(module.parameters())
+        self.follow(module.parameters())
 
     def after_forward(self, module, args, output) -> None:
         """Note the loss, where it is one of PyTorch's loss modules that computes it."""
@@ -112,9 +118,15 @@ class Observer:
     def follow(self, parameters) -> None:
         """From now on, note the gradients that this worker itself computes for these parameters."""
         for parameter in parameters:
-            if parameter.requires_grad and id(parameter) not in self.followed:
-                number = self.followed[id(parameter)] = len(self.followed)
+            if parameter.requires_grad and self.number(parameter) is None:
+                number, self.count = self.count, self.count + 1
+                self.followed[id(parameter)] = number, weakref.ref(parameter)
                 parameter.register_hook(lambda gradient, number=number: self.note_gradient(number, gradient))
+
+    def number(self, parameter) -> int | None:
+        """The number of a parameter that is followed; None of any other."""
+        number, reference = self.followed.get(id(parameter), (None, lambda: parameter))
+        return number if reference() is parameter else None
 
     def note_gradient(self, number: int, gradient) -> None:
         """Called before anything averages the gradient; several backward passes add up, as they do in `.grad`."""
@@ -124,34 +136,61 @@ class Observer:
     def before_step(self, optimizer, args, kwargs) -> None:
         """Write the first line before the first update; note the gradient that is applied."""
         weights = parameters(optimizer)
-        if self.depth == 0 and self.updates == 0:
-            self.follow(weights)
+        if self.depth == 0 and self.updates == 0 and self.trained():
             self.write(
                 start=fingerprint(weights), buffers=self.buffers(), size=horovod_size(), device=str(weights[0].device),
                 bytes=sum(weight.numel() * weight.element_size() for weight in weights),
                 optimizer=type(optimizer).__name__,
             )  # fmt: skip
         self.depth += 1
+        self.follow(weights)
         graded = [weight for weight in weights if weight.grad is not None]
-        self.applied = sum(self.projections(self.followed[id(weight)], weight.grad) for weight in graded)
+        numbered = [(self.number(weight), weight.grad) for weight in graded]
+        known = [(number, gradient) for number, gradient in numbered if number is not None]
+        self.applied = sum(self.projections(number, gradient) for number, gradient in known)
+
+    def trained(self) -> bool:
+        """Whether images or gradients were seen since the last update: a step without only makes the optimizer's state.
+
+        So does hvd.broadcast_optimizer_state on workers whose optimizer has no state yet.
+        """
+        return self.calls > 0 or self.local is not None
 
     def after_step(self, optimizer, args, kwargs) -> None:
-        """Write a line after each update."""
+        """Write a line after each update, and once more if another optimizer takes part in it."""
         self.depth -= 1
         if self.depth:
             return
+        if not self.trained():
+            self.step_again(optimizer)
+            return
         self.updates += 1
-        self.write(
-            update=self.updates, lr=[float(group["lr"]) for group in optimizer.param_groups], images=self.images,
-            calls=self.calls, weights=fingerprint(parameters(optimizer)), local=numbers(self.local),
-            applied=numbers(self.applied), loss=float(sum(self.losses)) / len(self.losses) if self.losses else None,
-            wrote=self.wrote,
-        )  # fmt: skip
-        for seen in (self.images, self.losses, self.wrote):
-            seen.clear()
-        self.calls, self.local, self.applied = 0, None, None
+        self.stepped = {id(weight): weight for weight in parameters(optimizer)}
+        self.line = {
+            "update": self.updates, "lr": [float(group["lr"]) for group in optimizer.param_groups],
+            "images": self.images, "calls": self.calls, "weights": fingerprint(self.stepped.values()),
+            "local": numbers(self.local), "applied": numbers(self.applied),
+            "loss": float(sum(self.losses)) / len(self.losses) if self.losses else None, "wrote": self.wrote,
+        }  # fmt: skip
+        self.write(**self.line)
+        self.images, self.losses, self.wrote = [], [], []
+        self.calls, self.local = 0, None
         self.moved = time.monotonic()
         self.timeline()
+
+    def step_again(self, optimizer) -> None:
+        """Another optimizer's step for the same batch belongs to the same update; one without gradients is none."""
+        if self.line is None or not self.applied_something():
+            return
+        self.stepped |= {id(weight): weight for weight in parameters(optimizer)}
+        before = self.line["applied"] or [0.0] * Projections.COUNT
+        applied = [one + other for one, other in zip(before, numbers(self.applied), strict=True)]
+        self.line |= {"weights": fingerprint(self.stepped.values()), "applied": applied}
+        self.write(**self.line)
+
+    def applied_something(self) -> bool:
+        """Whether the last step had a gradient that is not zero."""
+        return self.applied is not None and not isinstance(self.applied, int) and bool(self.applied.any())
 
     def timeline(self) -> None:
         """Switch Horovod's timeline on for a few updates (all workers call; one writes)."""

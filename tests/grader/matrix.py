@@ -33,7 +33,7 @@ from grader.rubric import RUBRIC
 REPOSITORY = Path(__file__).resolve().parents[2]
 SUBMISSIONS = REPOSITORY / "tests" / "submissions"
 REFERENCE = "solutions/assignment"
-RESULT = results.RESULTS / "submissions.json"
+RESULT = REPOSITORY / "runs" / "submissions.json"
 KEY, SEED = "the matrix's key", 1
 FAST = profile.load("fast")
 BRIEF = dataclasses.replace(FAST, epochs=2, batch_size=125, train_images=2000, test_images=2000, target=0.0)
@@ -235,6 +235,12 @@ def up_to_date(submission: Submission, result: dict | None, grader: str) -> bool
         return result["outcome"]["source_sha256"] == source_hash(Path(folder, "in"))
 
 
+def keep(submission: Submission, outcome: Outcome, grader: str) -> None:
+    """Keep the outcome of a run, for the table and so that it need not be repeated."""
+    result = {"grader_sha256": grader, "brief": submission.brief, "outcome": asdict(outcome)}
+    results.write(RESULT, {"key": KEY, "seed": SEED, "runs": stored() | {submission.id: result}})
+
+
 def run_all(wanted: list[Submission]) -> dict[str, dict]:
     """Run what has no result yet, one after the other; the results of all submissions, kept after each run."""
     grader = grader_hash()
@@ -243,9 +249,7 @@ def run_all(wanted: list[Submission]) -> dict[str, dict]:
             continue
         with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
             outcome = run(submission, Path(folder, "run"))
-        result = {"grader_sha256": grader, "brief": submission.brief, "outcome": asdict(outcome)}
-        runs = stored() | {submission.id: result}
-        results.write(RESULT, {"key": KEY, "seed": SEED, "runs": runs})
+        keep(submission, outcome, grader)
         told = "; ".join(problems(submission, outcome)) or "as expected"
         print(f"{number}/{len(wanted)} {submission.id}: {outcome.points:g} points, {outcome.seconds:.0f} s, {told}")
         sys.stdout.flush()

@@ -19,6 +19,7 @@ FOLDERS = {f"{path.parent.parent.name}/{path.parent.name}" for path in SUBMISSIO
 )
 def test_it_is_graded_as_expected_and_leaves_nothing(submission: Submission, tmp_path: Path):
     outcome = matrix.run(submission, tmp_path / "run")
+    matrix.keep(submission, outcome, matrix.grader_hash())
     assert matrix.problems(submission, outcome) == []
 
 
@@ -43,7 +44,7 @@ def test_nothing_hostile_may_both_pass_and_keep_all_points():
 
 def test_the_quick_third_costs_every_rubric_line_that_a_machine_without_gpus_can_cost():
     quick = [submission for submission in ALL if submission.quick]
-    assert 0.2 < len(quick) / len(ALL) < 0.45
+    assert 0.3 < len(quick) / len(ALL) < 0.45
     costs = {line for submission in quick for line in submission.lost if line != "*"}
     assert costs | {"device", "target", "begins"} == set(matrix.LINES)
 

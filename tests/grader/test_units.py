@@ -236,6 +236,17 @@ def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
     assert observation.read_worker(tmp_path / "rank1.jsonl") == observation.Worker()
 
 
+def test_of_an_update_in_which_several_optimizers_take_part_the_last_line_counts(tmp_path: Path):
+    first = {"start": 1, "buffers": None, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD"}
+    one = {
+        "update": 1, "lr": [0.1], "images": [3], "calls": 1, "weights": 7, "local": None, "applied": None, "loss": None,
+        "wrote": [], "seconds": 0.5,
+    }  # fmt: skip
+    path = tmp_path / "rank0.jsonl"
+    path.write_text("\n".join(map(json.dumps, [first, one, one | {"weights": 8}, one | {"update": 2}])))
+    assert [update.weights for update in observation.read_worker(path).updates] == [8, 7]
+
+
 def test_the_cause_of_a_crash_is_found_among_the_launchers_lines():
     log = "\n".join([
         "[1]<stderr>:Traceback (most recent call last):",
@@ -247,6 +258,16 @@ def test_the_cause_of_a_crash_is_found_among_the_launchers_lines():
     assert rubric._last_error(log) == "Worker 1 said: ZeroDivisionError: division by zero"
     assert rubric._last_error("[2]<stderr>:train.py: no data folder D.") == "Worker 2 said: train.py: no data folder D."
     assert "by hand" in rubric._last_error("")
+
+
+def test_a_consequence_of_a_crash_is_not_its_cause():
+    shut = "[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of ..."
+    assert rubric._last_error(f"[1]<stderr>:KeyError: 'lr'\n{shut}") == "Worker 1 said: KeyError: 'lr'"
+    assert rubric._last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
+    told = rubric._last_error(
+        f"[1]<stderr>:    assert self._allreduce_delay[p] > 0\n[1]<stderr>:AssertionError\n{shut}"
+    )
+    assert "Step the optimizer that hvd.DistributedOptimizer returned" in told
 
 
 def source_folder(folder: Path, files: dict[str, str]) -> Path:

@@ -38,7 +38,9 @@ def look_everywhere(seconds: float) -> None:
     for folder, folders, files in os.walk("/"):
         if folder == "/":
             folders[:] = [name for name in folders if name not in ("proc", "sys", "usr", "lib", "lib64", "bin", "sbin")]
-        folders[:] = [name for name in folders if name not in ("site-packages", "lib-dynload")]
+        if Path(folder).is_relative_to(sys.base_prefix) or Path(folder).is_relative_to(sys.prefix):
+            folders.clear()  # Python's own library has a secrets.py
+            continue
         for name in files:
             path = Path(folder, name)
             if path.resolve() not in ALLOWED and (name == "train.py" or any(word in name for word in WANTED)):
@@ -57,7 +59,7 @@ def look_at_processes() -> None:
                     found(folder / place)
         except OSError:
             continue
-        if b"grader" in command and b"horovodrun" not in command:
+        if b"-m\0grader" in command or b"pytest" in command:
             found(command)
 
 

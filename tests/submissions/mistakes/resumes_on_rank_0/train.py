@@ -26,11 +26,13 @@ file = args.output_dir / "resume.pt"
 record = training.Record(args, write=hvd.rank() == 0)
 
 
-def new_optimizer(net: torch.nn.Module) -> SGD:
-    return SGD(net.parameters(), lr=args.lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
+def new_optimizer(net: torch.nn.Module) -> torch.optim.Optimizer:
+    weights = [{"params": net.parameters(), "initial_lr": args.lr}]  # as the scheduler leaves it in what is saved
+    optimizer = SGD(weights, lr=args.lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
+    return hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters(), groups=1)
 
 
-def resume() -> tuple[ResNet9, SGD]:
+def resume() -> tuple[ResNet9, torch.optim.Optimizer]:
     """Network and optimizer as they were saved, if they were."""
     net = ResNet9(width=16).to(device)
     optimizer = new_optimizer(net)
@@ -45,7 +47,6 @@ def resume() -> tuple[ResNet9, SGD]:
 def train_epochs(first: int, last: int) -> None:
     """One session of training, from the saved state to the saved state."""
     net, optimizer = resume()
-    optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters(), groups=1)
     for group in optimizer.param_groups:
         group["lr"] = group["initial_lr"] = args.lr
     scheduler = LambdaLR(
