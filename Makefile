@@ -27,7 +27,7 @@ test: setup lint  ## everything that CI runs
 	$(RUN) -m pytest
 
 test-all: setup lint  ## everything that is checked, the long parts as well (an hour)
-	$(RUN) -m pytest -m "slow or not slow"
+	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
 
 lint: setup  ## formatter and linter, without changing anything
 	$(RUN) -m ruff format --check

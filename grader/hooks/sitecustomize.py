@@ -41,12 +41,14 @@ class Projections:
         """Projections `(8,)` of the gradient of parameter number `index`."""
         import torch
 
-        flat = gradient.detach().reshape(-1).float()
-        padded = torch.nn.functional.pad(flat, (0, -len(flat) % self.COUNT)).view(self.COUNT, -1)
+        rows = gradient.detach().reshape(-1).float()
+        if len(rows) % self.COUNT:
+            rows = torch.nn.functional.pad(rows, (0, -len(rows) % self.COUNT))
+        rows = rows.view(self.COUNT, -1)
         if index not in self.signs:
             draw = torch.Generator().manual_seed(index)
-            self.signs[index] = (torch.randint(2, padded.shape, generator=draw) * 2.0 - 1).to(flat.device)
-        return (padded * self.signs[index]).sum(dim=1)
+            self.signs[index] = (torch.randint(2, rows.shape, generator=draw) * 2.0 - 1).to(rows.device)
+        return torch.linalg.vecdot(rows, self.signs[index])
 
 
 class Observer:
@@ -61,7 +63,7 @@ class Observer:
         self.wrote: list[str] = []
         self.images: list[int] = []
         self.calls = 0
-        self.losses = []
+        self.losses, self.loss_modules = [], ()
         self.updates = 0
         self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
         self.projections = Projections()
@@ -104,15 +106,15 @@ class Observer:
         if module in self.seen:
             return
         self.seen.add(module)
+        if isinstance(module, self.loss_modules):
+            module.register_forward_hook(self.note_loss)
         if self.root is None and any(True for _ in module.parameters()):
             self.root = module
         self.follow(module.parameters())
 
-    def after_forward(self, module, args, output) -> None:
-        """Note the loss, where it is one of PyTorch's loss modules that computes it."""
-        import torch
-
-        if isinstance(module, torch.nn.modules.loss._Loss) and torch.is_grad_enabled() and output.numel() == 1:
+    def note_loss(self, module, args, output) -> None:
+        """Called after a loss module: note what it computed in training."""
+        if output.requires_grad and output.numel() == 1:
             self.losses.append(output.detach())
 
     def follow(self, parameters) -> None:
@@ -241,14 +243,15 @@ def horovod_size() -> int:
 def observe(folder: str, rank: int) -> None:
     """Follow this process's updates from now on."""
     observer = Observer(folder, rank)
-    from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
+    from torch.nn.modules.loss import _Loss
+    from torch.nn.modules.module import register_module_forward_pre_hook
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+    observer.loss_modules = _Loss
     sys.addaudithook(observer.audit)
     register_optimizer_step_pre_hook(observer.before_step)
     register_optimizer_step_post_hook(observer.after_step)
     register_module_forward_pre_hook(observer.before_forward)
-    register_module_forward_hook(observer.after_forward)
     atexit.register(observer.end)
 
 

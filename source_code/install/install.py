@@ -24,7 +24,7 @@ VENV = REPOSITORY / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "course-installed.json"
 REQUIREMENTS = REPOSITORY / "requirements.txt"
-PATCH = HERE / "horovod-0.28.1-cxx17.patch"
+PATCH = HERE / "horovod-0.28.1.patch"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "horovod-course"
 
 SANDBOX = "bubblewrap"
