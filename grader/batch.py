@@ -40,6 +40,7 @@ from grader.slots import Files, Outcome, Slot, SlotError, Submission
 MOST = 1_000  # submissions
 LETTERS = 300  # of a message
 SHOWN = 40  # letters of a name in the terminal
+LOCK_SECONDS = 5  # the processes of a batch that was killed end within that time
 FORMULA = ("=", "+", "-", "@")  # how a cell begins that a spreadsheet computes (OWASP, "CSV Injection")
 
 
@@ -90,7 +91,7 @@ def _alone(submissions: Path, output: Path) -> Iterator[Path]:
         raise BatchError(f"{output} lies in {submissions}, whose entries are submissions: use another --output")
     folder.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder / "batch.lock", timeout=0):
+        with FileLock(folder / "batch.lock", timeout=LOCK_SECONDS):
             yield folder
     except Timeout:
         raise BatchError(f"another batch is at work in {output}: wait for its end, or use another --output") from None

@@ -205,10 +205,15 @@ class Outcome:
     failure: str = ""
 
 
+LOST = "the Dask scheduler is lost; when it is there again, the same command goes on"
+
+
 def places(client: Client) -> dict[str, int]:
     """Where the cluster has slots at this moment: how many, by the Dask worker's address."""
     with _answering():
-        workers = client.scheduler_info()["workers"]
+        workers = client.scheduler_info().get("workers")
+    if workers is None:  # what Dask answers for a moment when the connection has just gone
+        raise SlotError(LOST)
     return {address: int(worker["resources"].get("slot", 0)) for address, worker in workers.items()}
 
 
@@ -217,7 +222,7 @@ def _answering() -> Iterator[None]:
     try:
         yield
     except (OSError, CancelledError, ClosedClientError):
-        raise SlotError("the Dask scheduler is lost; when it is there again, the same command goes on") from None
+        raise SlotError(LOST) from None
 
 
 Running = dict[Future, tuple[Submission, str]]

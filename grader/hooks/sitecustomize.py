@@ -70,7 +70,8 @@ class Observer:
         self.seen = weakref.WeakSet()  # modules
         self.followed = {}  # id of a parameter -> its number, and a weak reference: is it still that parameter?
         self.count = 0
-        self.local = self.applied = self.line = None
+        self.local = {}  # number of a parameter -> projections of its gradient
+        self.applied = self.line = None
         self.root = None
         self.moved = time.monotonic()
         threading.Thread(target=self.watch, args=(threading.main_thread().ident,), daemon=True).start()
@@ -133,7 +134,7 @@ class Observer:
     def note_gradient(self, number: int, gradient) -> None:
         """Called before anything averages the gradient; several backward passes add up, as they do in `.grad`."""
         projected = self.projections(number, gradient)
-        self.local = projected if self.local is None else self.local + projected
+        self.local[number] = self.local[number] + projected if number in self.local else projected
 
     def before_step(self, optimizer, args, kwargs) -> None:
         """Write the first line before the first update; note the gradient that is applied."""
@@ -156,7 +157,7 @@ class Observer:
 
         So does hvd.broadcast_optimizer_state on workers whose optimizer has no state yet.
         """
-        return self.calls > 0 or self.local is not None
+        return self.calls > 0 or bool(self.local)
 
     def after_step(self, optimizer, args, kwargs) -> None:
         """Write a line after each update, and once more if another optimizer takes part in it."""
@@ -167,16 +168,16 @@ class Observer:
             self.step_again(optimizer)
             return
         self.updates += 1
-        self.stepped = {id(weight): weight for weight in parameters(optimizer)}
+        self.stepped, self.computed = {id(weight): weight for weight in parameters(optimizer)}, self.local
         self.line = {
             "update": self.updates, "lr": [float(group["lr"]) for group in optimizer.param_groups],
             "images": self.images, "calls": self.calls, "weights": fingerprint(self.stepped.values()),
-            "local": numbers(self.local), "applied": numbers(self.applied),
+            "local": numbers(self.own()), "applied": numbers(self.applied),
             "loss": float(sum(self.losses)) / len(self.losses) if self.losses else None, "wrote": self.wrote,
         }  # fmt: skip
         self.write(**self.line)
         self.images, self.losses, self.wrote = [], [], []
-        self.calls, self.local = 0, None
+        self.calls, self.local = 0, {}
         self.moved = time.monotonic()
         self.timeline()
 
@@ -187,8 +188,14 @@ class Observer:
         self.stepped |= {id(weight): weight for weight in parameters(optimizer)}
         before = self.line["applied"] or [0.0] * Projections.COUNT
         applied = [one + other for one, other in zip(before, numbers(self.applied), strict=True)]
-        self.line |= {"weights": fingerprint(self.stepped.values()), "applied": applied}
+        weights, own = fingerprint(self.stepped.values()), numbers(self.own())
+        self.line |= {"weights": weights, "applied": applied, "local": own}
         self.write(**self.line)
+
+    def own(self):
+        """What this worker itself computed for the parameters that the update changes: other networks do not matter."""
+        known = (self.computed.get(self.number(weight)) for weight in self.stepped.values())
+        return sum(projected for projected in known if projected is not None)
 
     def applied_something(self) -> bool:
         """Whether the last step had a gradient that is not zero."""
