@@ -147,10 +147,8 @@ class Observer:
             )  # fmt: skip
         self.depth += 1
         self.follow(weights)
-        graded = [weight for weight in weights if weight.grad is not None]
-        numbered = [(self.number(weight), weight.grad) for weight in graded]
-        known = [(number, gradient) for number, gradient in numbered if number is not None]
-        self.applied = sum(self.projections(number, gradient) for number, gradient in known)
+        graded = [(self.number(weight), weight.grad) for weight in weights if weight.grad is not None]
+        self.applied = sum(self.projections(number, gradient) for number, gradient in graded if number is not None)
 
     def trained(self) -> bool:
         """Whether images or gradients were seen since the last update: a step without only makes the optimizer's state.

@@ -13,10 +13,6 @@ import torch
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 # A waiting worker asks every 0.3 ms: short beside an all-reduce (tens of ms on a CPU), long enough to free the core.
 POLL_SECONDS = 0.0003
-# Horovod's background threads look for work once a millisecond by default. Workers that share cores lose them to that;
-# hvd.init() reads the setting, so it stands here, where every script passes before.
-if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > os.cpu_count():
-    os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
 
 
 def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.device:
@@ -52,6 +48,12 @@ def _keep_memory() -> None:
 def cores() -> int:
     """CPU cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+# Horovod's background threads look for work once a millisecond by default. Workers that share cores lose them to that;
+# hvd.init() reads the setting, so it stands here, where every script passes before.
+if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > cores():
+    os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
 
 
 def _horovod_reads_gpu() -> bool:
