@@ -16,6 +16,7 @@ import time
 import weakref
 
 STALL_SECONDS = 5  # without an update: then, and every so often, the worker writes down where it stands
+MANY_GRADIENTS = 512  # are projected before there are more: a program may never call an optimizer
 TIMELINE_UPDATES = (10, 13)  # Horovod's timeline is on between these: it costs time and space
 
 
@@ -38,17 +39,17 @@ class Projections:
         self.signs = {}
 
     def __call__(self, index: int, gradient):
-        """Projections `(8,)` of the gradient of parameter number `index`."""
+        """Projections `(8,)` of the gradient of parameter number `index`, each of an eighth of its first dimension."""
         import torch
 
-        rows = gradient.detach().reshape(-1).float()
-        if len(rows) % self.COUNT:
-            rows = torch.nn.functional.pad(rows, (0, -len(rows) % self.COUNT))
-        rows = rows.view(self.COUNT, -1)
+        gradient = torch.atleast_1d(gradient.detach()).float()
         if index not in self.signs:
             draw = torch.Generator().manual_seed(index)
-            self.signs[index] = (torch.randint(2, rows.shape, generator=draw) * 2.0 - 1).to(rows.device)
-        return torch.linalg.vecdot(rows, self.signs[index])
+            signs = torch.randint(2, gradient.shape, generator=draw) * 2.0 - 1
+            self.signs[index] = torch.empty_like(gradient).copy_(signs)  # in memory as gradients are: that is faster
+        signed = gradient * self.signs[index]
+        sums = signed.sum(tuple(range(1, signed.dim()))) if signed.dim() > 1 else signed
+        return torch.nn.functional.pad(sums, (0, -len(sums) % self.COUNT)).view(self.COUNT, -1).sum(1)
 
 
 class Observer:
@@ -70,6 +71,7 @@ class Observer:
         self.seen = weakref.WeakSet()  # modules
         self.followed = {}  # id of a parameter -> its number, and a weak reference: is it still that parameter?
         self.count = 0
+        self.gradients = []  # number of a parameter, its gradient: not projected yet
         self.local = {}  # number of a parameter -> projections of its gradient
         self.applied = self.line = None
         self.root = None
@@ -132,12 +134,25 @@ class Observer:
         return number if reference() is parameter else None
 
     def note_gradient(self, number: int, gradient) -> None:
-        """Called before anything averages the gradient; several backward passes add up, as they do in `.grad`."""
-        projected = self.projections(number, gradient)
-        self.local[number] = self.local[number] + projected if number in self.local else projected
+        """Called before anything averages the gradient."""
+        self.gradients.append((number, gradient))
+        if len(self.gradients) >= MANY_GRADIENTS:
+            self.project()
+
+    def project(self) -> None:
+        """Project the gradients noted since the last time; several backward passes add up, as they do in `.grad`.
+
+        They are projected together because that takes a third of the time of projecting each between two layers'
+        backward passes. Nothing changes them until then: PyTorch copies a gradient that somebody else holds.
+        """
+        for number, gradient in self.gradients:
+            projected = self.projections(number, gradient)
+            self.local[number] = self.local[number] + projected if number in self.local else projected
+        self.gradients.clear()
 
     def before_step(self, optimizer, args, kwargs) -> None:
         """Write the first line before the first update; note the gradient that is applied."""
+        self.project()
         weights = parameters(optimizer)
         if self.depth == 0 and self.updates == 0 and self.trained():
             self.write(
@@ -147,6 +162,9 @@ class Observer:
             )  # fmt: skip
         self.depth += 1
         self.follow(weights)
+        if hasattr(optimizer, "skip_synchronize"):  # Horovod's: it averages next, then calls the step that it wraps
+            self.applied = None
+            return
         graded = [(self.number(weight), weight.grad) for weight in weights if weight.grad is not None]
         self.applied = sum(self.projections(number, gradient) for number, gradient in graded if number is not None)
 
@@ -155,7 +173,7 @@ class Observer:
 
         So does hvd.broadcast_optimizer_state on workers whose optimizer has no state yet.
         """
-        return self.calls > 0 or bool(self.local)
+        return self.calls > 0 or bool(self.local or self.gradients)
 
     def after_step(self, optimizer, args, kwargs) -> None:
         """Write a line after each update, and once more if another optimizer takes part in it."""
