@@ -162,8 +162,8 @@ class Observer:
             )  # fmt: skip
         self.depth += 1
         self.follow(weights)
-        if hasattr(optimizer, "skip_synchronize"):  # Horovod's: it averages next, then calls the step that it wraps
-            self.applied = None
+        if self.depth == 1 and hasattr(optimizer, "skip_synchronize"):
+            self.applied = None  # Horovod's optimizer averages first, and then calls step() again
             return
         graded = [(self.number(weight), weight.grad) for weight in weights if weight.grad is not None]
         self.applied = sum(self.projections(number, gradient) for number, gradient in graded if number is not None)
