@@ -166,7 +166,8 @@ def _bubblewrap(folders: Folders, etc: Path, threads: int, info: int) -> list[st
     for place in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):  # also where they lie in /tmp
         line += ["--ro-bind", str(place), str(place)]
     line += ["--ro-bind", str(folders.source), str(INSIDE.source), "--ro-bind", str(folders.data), str(INSIDE.data)]
-    line += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]
+    # A grader that runs as root is root for the files of /proc, whatever it is called inside: none may be written.
+    line += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]
     return [*line, "--info-fd", str(info), "--"]
 
 

@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from grader import observation
 from grader.evaluate import agrees
 from grader.evidence import Evidence
+from grader.observation import Update
 from grader.profile import BASE_RATE, WORKERS
 
+OTHER_BATCH = f"B is the per-worker batch; the global batch is {WORKERS} times as large."
 FIT = 0.98  # cosine; compressed gradients reach 0.999, another worker's gradient about 0.5
 
 
@@ -217,9 +219,19 @@ def batch(seen: Evidence) -> Finding:
     updates = [update for worker in seen.workers for update in worker.updates]
     (images, calls), _ = Counter((len(update.images), update.calls) for update in updates).most_common(1)[0]
     told = f"{images} images an update in {calls} batch{'es' * (calls != 1)} on a worker; asked for: {wanted}"
-    if images == 0 or images % wanted or calls * wanted < images:
-        return Finding(0, told, f"B is the per-worker batch; the global batch is {WORKERS} times as large.")
+    if images == 0:
+        return _batch_on_average(updates, wanted)
+    if images % wanted or calls * wanted < images:
+        return Finding(0, told, OTHER_BATCH)
     return Finding(1, told)
+
+
+def _batch_on_average(updates: list[Update], wanted: int) -> Finding:
+    """Where images are fetched in larger pieces than an update uses: a whole epoch's, say."""
+    images = statistics.fmean(len(update.images) for update in updates)
+    told = f"{images:.4g} images an update on a worker, on average; asked for: {wanted}"
+    enough = abs(images - wanted) < 0.03 * wanted  # an epoch's last batch may be smaller
+    return Finding(1, told) if enough else Finding(0, told, OTHER_BATCH)
 
 
 def rate(seen: Evidence) -> Finding:
@@ -317,9 +329,9 @@ RUBRIC = (
     Line("shards", 10, shards, follows=("ends",)),
     Line("batch", 5, batch),
     Line("rate", 10, rate, follows=("ends",)),
-    Line("checkpoint", 5, checkpoint, follows=("ends",)),
+    Line("checkpoint", 5, checkpoint, follows=("ends", "averaged")),
     Line("one_writer", 5, one_writer),
-    Line("metrics", 5, metrics, follows=("ends", "averaged", "same_start", "checkpoint")),
+    Line("metrics", 5, metrics, follows=("ends", "averaged", "same_start", "checkpoint", "one_writer")),
     Line("target", 10, target, follows=("ends", "averaged", "same_start", "shards", "batch", "rate", "checkpoint")),
 )
 MUST_PASS = ("averaged", "target")  # no pass without these

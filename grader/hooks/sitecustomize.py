@@ -62,8 +62,7 @@ class Observer:
         self.started = time.time()
         self.output = os.path.join(os.path.dirname(folder), "output", "")
         self.wrote: list[str] = []
-        self.images: list[int] = []
-        self.calls = 0
+        self.batches: dict[bool, list[list[int]]] = {True: [], False: []}  # by whether PyTorch recorded gradients
         self.losses, self.loss_modules = [], ()
         self.updates = 0
         self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
@@ -92,8 +91,7 @@ class Observer:
     def audit(self, event: str, args: tuple) -> None:
         """Note which training images a batch holds, and which files are opened for writing or renamed."""
         if event == "cifar.batch" and args[0] == "train":
-            self.images.extend(args[1].tolist())
-            self.calls += 1
+            self.batches[sys.modules["torch"].is_grad_enabled()].append(args[1].tolist())
         elif event == "os.rename":
             self.note_write(args[1])
         elif event == "open" and isinstance(args[2], int) and args[2] & (os.O_WRONLY | os.O_RDWR):
@@ -173,7 +171,7 @@ class Observer:
 
         So does hvd.broadcast_optimizer_state on workers whose optimizer has no state yet.
         """
-        return self.calls > 0 or bool(self.local or self.gradients)
+        return any(self.batches.values()) or bool(self.local or self.gradients)
 
     def after_step(self, optimizer, args, kwargs) -> None:
         """Write a line after each update, and once more if another optimizer takes part in it."""
@@ -185,15 +183,16 @@ class Observer:
             return
         self.updates += 1
         self.stepped, self.computed = {id(weight): weight for weight in parameters(optimizer)}, self.local
+        batches = self.batches[True] or self.batches[False]  # what is fetched to be measured alone is not trained on
         self.line = {
             "update": self.updates, "lr": [float(group["lr"]) for group in optimizer.param_groups],
-            "images": self.images, "calls": self.calls, "weights": fingerprint(self.stepped.values()),
+            "images": [image for batch in batches for image in batch], "calls": len(batches),
+            "weights": fingerprint(self.stepped.values()),
             "local": numbers(self.own()), "applied": numbers(self.applied),
             "loss": float(sum(self.losses)) / len(self.losses) if self.losses else None, "wrote": self.wrote,
         }  # fmt: skip
         self.write(**self.line)
-        self.images, self.losses, self.wrote = [], [], []
-        self.calls, self.local = 0, {}
+        self.batches, self.losses, self.wrote, self.local = {True: [], False: []}, [], [], {}
         self.moved = time.monotonic()
         self.timeline()
 

@@ -82,6 +82,13 @@ def test_its_world_is_read_only(inside, folders: Folders):
     assert said.count("Read-only file system") == 8
 
 
+def test_the_kernels_settings_cannot_be_opened_for_writing_though_the_grader_may_be_root(inside):
+    settings = "sys/kernel/core_pattern sys/vm/overcommit_memory sysrq-trigger 1/oom_score_adj self/comm"
+    _, said = inside(f"for name in {settings}; do (: >> /proc/$name) && echo WROTE $name; done")
+    assert "WROTE" not in said
+    assert said.count("cannot create /proc/") == 5
+
+
 def test_there_is_no_network_but_its_own_loopback(inside):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]

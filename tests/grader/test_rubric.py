@@ -129,6 +129,16 @@ def test_accumulated_batches_are_one_batch():
     assert judged(right_run(workers=halves)).points == 100
 
 
+@pytest.mark.parametrize(("size", "met"), [(4, True), (8, False)])
+def test_images_fetched_an_epoch_at_a_time_are_counted_on_average(size: int, met: bool):
+    def all_at_once(rank, update):
+        shard = [index for index in range(160) if index % 4 == rank]
+        first = update.update % 10 == 1
+        return {"images": (shard * (size // 4) if first else []), "calls": int(first)}
+
+    assert ("batch" not in unmet(judged(right_run(workers=workers(all_at_once))))) == met
+
+
 def test_a_batch_of_all_workers_on_each_worker_is_not_accumulation():
     def all_images(rank, update):
         return {"images": [(update.images[0] + 40 * rank + n) % 160 for n in range(16)]}

@@ -16,6 +16,7 @@ folders = [
     Path(cifar.__file__).parent, Path(horovod.__file__).parent, Path(os.environ["PYTHONPATH"]), data, Path.cwd(),
     Path("/"), Path("/etc"), Path("/usr/local/bin"), Path("/home"), Path("/root"), Path("/submission"),
 ]  # fmt: skip
+folders = [folder for folder in folders if not folder.is_relative_to("/tmp") or folder.is_mount()]  # /tmp is its own
 settings = [
     "/proc/sys/kernel/core_pattern", "/proc/sys/vm/overcommit_memory", "/proc/1/oom_score_adj", "/proc/sysrq-trigger",
     "/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/pids.max", "/sys/fs/cgroup/pids/pids.max",

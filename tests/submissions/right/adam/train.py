@@ -10,7 +10,7 @@ from cifar import cli, training, workers
 from cifar.data import augment, batches, load, shard, shuffle, updates_per_epoch
 from cifar.model import ResNet9
 
-args = cli.parse(__doc__, epochs=8, batch_size=128, lr=0.0015)
+args = cli.parse(__doc__, epochs=8, batch_size=128, lr=0.003)
 hvd.init()
 device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
 train, test = load(args.data_dir, device, args.images)

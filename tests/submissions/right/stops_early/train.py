@@ -23,7 +23,7 @@ optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_param
 hvd.broadcast_parameters(net.state_dict(), root_rank=0)
 per_epoch = updates_per_epoch(len(train), args.batch_size, hvd.size())
 last = max(1, args.epochs - 1) * per_epoch  # three quarters and more of the epochs asked for are enough
-warmup = last // 5
+warmup = max(1, last // 5)
 scheduler = LambdaLR(
     optimizer, lambda update: warmup_factor(update, warmup, hvd.size()) * decay_factor(update, warmup, last)
 )
