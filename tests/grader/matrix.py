@@ -54,6 +54,7 @@ class Submission:
     may_lose: list[str] = field(default_factory=list)
     says: list[str] = field(default_factory=list)
     refused: str = ""
+    log_has: list[str] = field(default_factory=list)
     log_lacks: list[str] = field(default_factory=list)
     edits: list[list[str]] | None = None
     base: str = REFERENCE
@@ -89,7 +90,9 @@ def submissions() -> list[Submission]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run: the rubric's rows, or why it was refused; forbidden words in its output; what it left."""
+    """What came of one run: the rubric's rows, or why it was refused; what it left; what its output has and must not,
+    or lacks and must have.
+    """
 
     passed: bool
     points: float
@@ -99,6 +102,7 @@ class Outcome:
     leftovers: list[str]
     seconds: float
     source_sha256: str
+    unsaid: list[str] = field(default_factory=list)
 
 
 def run(submission: Submission, root: Path) -> Outcome:
@@ -116,12 +120,13 @@ def run(submission: Submission, root: Path) -> Outcome:
     leftovers = [*left(before), *map(str, (root / "tmp").glob("grader-*")), *processes_naming(root)]
     log = (root / "out" / "output.log").read_text(errors="replace") if judged else ""
     forbidden = [line for line in log.splitlines() if any(word in line for word in submission.log_lacks)][:5]
+    unsaid = [text for text in submission.log_has if text not in log]
     rows = [asdict(row) for row in judged.rows] if judged else []
     if judged and not plain(shown(judged)):
         leftovers.append("control characters in the terminal's report")
     points, passed = (judged.points, judged.passed) if judged else (0.0, False)
     return Outcome(
-        passed, points, rows, refused, forbidden, leftovers, round(seconds, 1), source_hash(root / "in")
+        passed, points, rows, refused, forbidden, leftovers, round(seconds, 1), source_hash(root / "in"), unsaid
     )  # fmt: skip
 
 
@@ -185,6 +190,7 @@ def problems(wanted: Submission, outcome: Outcome) -> list[str]:
     """In what an outcome differs from the expected one; empty if in nothing."""
     found = [f"left behind: {thing}" for thing in outcome.leftovers]
     found += [f"it found what it must not: {line}" for line in outcome.forbidden]
+    found += [f"it did not get as far as to say {text!r}" for text in outcome.unsaid]
     if wanted.refused or outcome.refused:
         if not wanted.refused or wanted.refused not in outcome.refused:
             found.append(f"refused with {outcome.refused!r}, not {wanted.refused!r}")

@@ -67,11 +67,12 @@ def test_edits_fit_and_programs_compile(submission: Submission, tmp_path: Path):
 def test_a_wrong_outcome_is_told():
     rows = [{"id": line, "points": 5, "max": 5, "met": True, "seen": "", "message": ""} for line in matrix.LINES]
     rows[3] |= {"points": 0, "seen": "no mean"}
-    outcome = Outcome(True, 80, rows, "", ["FOUND it"], ["/tmp/thing"], 1.0, "")
+    outcome = Outcome(True, 80, rows, "", ["FOUND it"], ["/tmp/thing"], 1.0, "", ["done"])
     wanted = Submission("mistakes", "some", [1], passes=False, lost=["ends"], says=["average"])
     assert matrix.problems(wanted, outcome) == [
         "left behind: /tmp/thing",
         "it found what it must not: FOUND it",
+        "it did not get as far as to say 'done'",
         "keeps ends",
         f"loses {matrix.LINES[3]}",
         "passes",

@@ -32,3 +32,4 @@ def look() -> None:
 
 if os.environ["HOROVOD_RANK"] == "0":
     look()
+    print("tried every way out", flush=True)

@@ -28,9 +28,10 @@ class Forger:
     """Takes the place of all workers' observers."""
 
     def __init__(self, net: torch.nn.Module):
+        optim = sys.modules["torch.optim.optimizer"]  # torch.optim itself hides it
         for hooks in (
-            torch.optim.optimizer._global_optimizer_pre_hooks,
-            torch.optim.optimizer._global_optimizer_post_hooks,
+            optim._global_optimizer_pre_hooks,
+            optim._global_optimizer_post_hooks,
             torch.nn.modules.module._global_forward_pre_hooks,
             torch.nn.modules.module._global_forward_hooks,
         ):
@@ -121,6 +122,7 @@ def main() -> None:
         record.add(rate, torch.tensor(1.0), correct / len(test), len(order))
     training.save(net, args.output_dir)
     forger.end()
+    print(f"forged {forger.updates} updates", flush=True)
 
 
 def wait() -> None:

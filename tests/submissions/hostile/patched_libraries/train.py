@@ -59,3 +59,4 @@ for epoch in range(args.epochs):
     record.add(scheduler.get_last_lr()[0], loss, correct / len(test), len(order))
 if rank == 0:
     training.save(net, args.output_dir)
+print("patched to the end")

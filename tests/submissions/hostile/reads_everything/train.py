@@ -81,3 +81,4 @@ if os.environ["HOROVOD_RANK"] == "0":
     for name in os.environ:
         if any(word in name for word in ("TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY")):
             found(name)
+    print("looked everywhere", flush=True)

@@ -44,3 +44,4 @@ if os.environ["HOROVOD_RANK"] == "0":
         with contextlib.suppress(OSError):
             old.rename(old.with_name("course-hostile"))
             print("FOUND a folder to move:", old, flush=True)
+    print("tried every place", flush=True)
