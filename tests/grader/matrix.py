@@ -35,8 +35,10 @@ SUBMISSIONS = REPOSITORY / "tests" / "submissions"
 REFERENCE = "solutions/assignment"
 RESULT = REPOSITORY / "runs" / "submissions.json"
 KEY, SEED = "the matrix's key", 1
-FAST = profile.load("fast")
-BRIEF = dataclasses.replace(FAST, epochs=2, batch_size=125, train_images=2000, test_images=2000, target=0.0)
+FULL, FAST = profile.load("full"), profile.load("fast")
+BRIEF = dataclasses.replace(
+    FAST, name="brief", epochs=2, batch_size=125, train_images=2000, test_images=2000, target=0.0
+)
 LINES = tuple(line.id for line in RUBRIC)
 MARK = "course-hostile"  # in the name of every file that a hostile submission tries to leave somewhere
 PATIENCE_SECONDS = 10  # for the kernel to forget what a run left
@@ -60,11 +62,17 @@ class Submission:
     base: str = REFERENCE
     entry: str = "train.py"
     brief: bool = False
+    full: bool = False
     quick: bool = False
 
     @property
     def id(self) -> str:
         return f"{self.kind}/{self.name}"
+
+    @property
+    def profile(self) -> profile.Profile:
+        """What it is graded on."""
+        return FULL if self.full else BRIEF if self.brief else FAST
 
     def write(self, folder: Path) -> None:
         """Write its files; ValueError if an edit does not fit the text that it changes exactly once."""
@@ -106,14 +114,14 @@ class Outcome:
 
 
 def run(submission: Submission, root: Path) -> Outcome:
-    """Grade a submission in the folder `root` (new), sandboxed, on the fast profile or less; see what it left."""
+    """Grade a submission in the folder `root` (new), sandboxed, on its profile; see what it left."""
     submission.write(root / "in")
     before, started = world(), time.monotonic()
     refused, judged = "", None
     with private_temporary_folder(root / "tmp"):
         try:
             quiet = Console(quiet=True)
-            judged = check(root / "in", root / "out", BRIEF if submission.brief else FAST, KEY, SEED, sandbox, quiet)
+            judged = check(root / "in", root / "out", submission.profile, KEY, SEED, sandbox, quiet)
         except SubmissionError as error:
             refused = str(error)
     seconds = time.monotonic() - started
@@ -234,7 +242,7 @@ def stored() -> dict[str, dict]:
 
 def up_to_date(submission: Submission, result: dict | None, grader: str) -> bool:
     """Whether a stored result is of this source and this grader."""
-    if result is None or (result["grader_sha256"], result.get("brief")) != (grader, submission.brief):
+    if result is None or (result["grader_sha256"], result.get("profile")) != (grader, submission.profile.name):
         return False
     with tempfile.TemporaryDirectory() as folder:
         submission.write(Path(folder, "in"))
@@ -243,7 +251,7 @@ def up_to_date(submission: Submission, result: dict | None, grader: str) -> bool
 
 def keep(submission: Submission, outcome: Outcome, grader: str) -> None:
     """Keep the outcome of a run, for the table and so that it need not be repeated."""
-    result = {"grader_sha256": grader, "brief": submission.brief, "outcome": asdict(outcome)}
+    result = {"grader_sha256": grader, "profile": submission.profile.name, "outcome": asdict(outcome)}
     results.write(RESULT, {"key": KEY, "seed": SEED, "runs": stored() | {submission.id: result}})
 
 

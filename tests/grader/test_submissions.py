@@ -1,4 +1,4 @@
-"""Every submission of tests/submissions on four real workers, fast profile: graded as expected, and nothing left."""
+"""Every submission of tests/submissions on four real workers, each on its profile: graded as expected, nothing left."""
 
 from pathlib import Path
 
