@@ -1,14 +1,18 @@
-"""Measure: `python -m benchmarks calibrate`, `python -m benchmarks overhead`."""
+"""Measure: `python -m benchmarks C28` runs a claim's experiment, `claims` shows the table of all; see --help."""
 
 import argparse
 import signal
 import sys
+from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import calibrate, overhead
+from benchmarks import calibrate, claims, overhead, results, series, table
 from cifar.cli import OneLineParser, positive
+from cifar.workers import stop
 from grader import profile
+
+QUICK = Path("runs") / "benchmarks"  # what a quick run measured is not worth committing
 
 
 def main() -> int:
@@ -17,7 +21,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run in progress is ended, as on Ctrl-C
     console = Console()
     try:
-        return 0 if COMMANDS[args.command](args, console) else 1
+        return 0 if COMMANDS.get(args.command, _claim)(args, console) else 1
     except KeyboardInterrupt:
         print("benchmarks: interrupted; what is done is kept, the same command goes on", file=sys.stderr)
         return 130
@@ -36,11 +40,44 @@ def _overhead(args: argparse.Namespace, console: Console) -> bool:
     return overhead.show(console)
 
 
-COMMANDS = {"calibrate": _calibrate, "overhead": _overhead}
+def _claims(args: argparse.Namespace, console: Console) -> bool:
+    return table.show(console)
+
+
+def _claim(args: argparse.Namespace, console: Console) -> bool:
+    """Measure what is missing and say the verdict; false while an arm has no result."""
+    claim = claims.get(args.command)
+    unknown = set(args.arms) - set(claim.arms)
+    if unknown:
+        stop(f"{claim.id} has no arm {', '.join(sorted(unknown))}; it has {', '.join(claim.arms)}", "benchmarks", 2)
+    folder = (QUICK if args.quick else results.RESULTS) / claim.id
+    if not args.show:
+        settings = series.settings(claim, args.quick, args.device)
+        seeds = range(args.seeds or (1 if args.quick else claim.seeds))
+        series.measure(claim, folder, settings, seeds, args.arms or claim.arms, _say(console))
+    return _show(series.saved(claim, folder), console)
+
+
+def _say(console: Console):
+    return lambda text: console.print(text, highlight=False)
+
+
+def _show(saved: series.Series, console: Console) -> bool:
+    _say(console)(f"{saved.claim.id}: {saved.claim.statement}")
+    if saved.missing:
+        _say(console)(f"no result yet for {', '.join(saved.missing)}. To measure: {saved.claim.command}")
+        return False
+    provisional = f" (provisional: {saved.provisional})" if saved.provisional else ""
+    _say(console)(f"{saved.verdict.word}{provisional}: {saved.verdict.sentence}")
+    return True
+
+
+COMMANDS = {"calibrate": _calibrate, "overhead": _overhead, "claims": _claims}
 
 
 def _parse() -> argparse.Namespace:
-    parser = OneLineParser(prog="benchmarks", description="Measure what the course claims.", allow_abbrev=False)
+    description = "Measure what the course claims. C01 to C32 are the claims: `C28 --help` tells a claim's options."
+    parser = OneLineParser(prog="benchmarks", description=description, allow_abbrev=False)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     about = "grade the reference and the naive conversion over many seeds, and see whether the target tells them apart"
     add = commands.add_parser("calibrate", help=about, description=about).add_argument
@@ -51,7 +88,20 @@ def _parse() -> argparse.Namespace:
     add = commands.add_parser("overhead", help=about, description=about).add_argument
     add("--pairs", type=positive, default=3, metavar="N", help="pairs of runs (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")
+    about = "the table of all claims: lesson, seeds, verdict; exit status 1 while one has no result"
+    commands.add_parser("claims", help=about, description=about)
+    for id in claims.IDS:
+        _add_claim(commands.add_parser(id, description=f"Run {id}'s experiment; what is done is not repeated."))
     return parser.parse_args()
+
+
+def _add_claim(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--seeds", type=positive, metavar="N", help="runs of each arm (default: as many as the claim declares)")
+    add("--arms", nargs="+", default=[], metavar="ARM", help="only these arms (default: all)")
+    add("--quick", action="store_true", help=f"small, as in the notebooks; results go to {QUICK}")
+    add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to compute (default: %(default)s)")
+    add("--show", action="store_true", help="only show what has been measured")
 
 
 if __name__ == "__main__":

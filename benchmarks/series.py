@@ -1,0 +1,92 @@
+"""Runs a claim's experiment arm by arm and seed by seed, keeps a file a run, and reads them back."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import results
+from benchmarks.claim import Claim, Runs, Settings, Verdict
+
+
+@dataclass(frozen=True)
+class Series:
+    """What has been measured of a claim: the files' contents by arm, in the order of the seeds."""
+
+    claim: Claim
+    files: dict[str, list[dict]]
+
+    @property
+    def runs(self) -> Runs:
+        """The measured values."""
+        return {arm: [file["values"] for file in files] for arm, files in self.files.items()}
+
+    @property
+    def missing(self) -> list[str]:
+        """Arms without a run."""
+        return [arm for arm in self.claim.arms if not self.files[arm]]
+
+    @property
+    def seeds(self) -> int:
+        """Runs of the arm that has fewest."""
+        return min(len(files) for files in self.files.values())
+
+    @property
+    def provisional(self) -> str:
+        """Why the verdict does not count yet, in a few words; empty if it does."""
+        if self.seeds < self.claim.seeds:
+            return f"{self.seeds} of {self.claim.seeds} seeds"
+        stored = (file["settings"] for files in self.files.values() for file in files)
+        small = {name for settings in stored for name in below(settings, self.claim.settings)}
+        return f"smaller than declared: {', '.join(sorted(small))}" if small else ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The claim's verdict; None while an arm has no run."""
+        return None if self.missing else self.claim.judge(self.runs)
+
+
+def below(settings: Settings, least: Settings) -> list[str]:
+    """The names of the settings that are missing or smaller than in `least`, numbers alone."""
+    numbers = {name: value for name, value in least.items() if isinstance(value, int | float)}
+    return [name for name, value in numbers.items() if settings.get(name, -1) < value]
+
+
+def measure(
+    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str],
+    said: Callable[[str], None] = lambda text: None,
+) -> None:  # fmt: skip
+    """Measure what has no file in `folder` yet; a file appears whole or not at all. `said` hears of each run."""
+    todo = list(missing(folder, seeds, arms))
+    for number, (arm, seed, path) in enumerate(todo, 1):
+        started = time.perf_counter()
+        values = claim.run(arm, seed, settings)
+        seconds = time.perf_counter() - started
+        content = {"claim": claim.id, "arm": arm, "seed": seed, "settings": settings, "values": values}
+        results.write(path, {**content, "seconds": round(seconds, 2)})
+        said(f"{claim.id} {arm}, seed {seed}: {seconds:.1f} s ({number} of {len(todo)})")
+
+
+def missing(folder: Path, seeds: Sequence[int], arms: Sequence[str]) -> Iterator[tuple[str, int, Path]]:
+    """Arm, seed and file of the runs that have not been done; one seed of all arms before the next seed."""
+    for seed in seeds:
+        for arm in arms:
+            path = folder / f"{arm}-{seed}.json"
+            if not path.exists():
+                yield arm, seed, path
+
+
+def saved(claim: Claim, folder: Path | None = None) -> Series:
+    """The committed results of a claim, or those in another folder."""
+    folder = folder or results.RESULTS / claim.id
+    return Series(claim, {arm: _read(folder, arm) for arm in claim.arms})
+
+
+def _read(folder: Path, arm: str) -> list[dict]:
+    """An arm's files; `results.read` takes what begins with the arm's name, and arms may begin alike."""
+    return [file for file in results.read(folder, arm) if file["arm"] == arm]
+
+
+def settings(claim: Claim, quick: bool, device: str) -> Settings:
+    """The settings of a full or a quick run on `device` (auto, cpu or cuda)."""
+    return {**claim.settings, **(claim.quick if quick else {}), "device": device}

@@ -1,0 +1,61 @@
+"""Means with their spread, and differences with their interval: no claim inside the noise."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mean of `a` minus mean of `b`, and the 95 % interval of it (infinite while either has fewer than two values)."""
+
+    mean: float
+    low: float
+    high: float
+
+    @property
+    def seen(self) -> bool:
+        """Whether the interval excludes zero."""
+        return self.low > 0 or self.high < 0
+
+    def text(self, scale: float = 1, digits: int = 2, unit: str = "") -> str:
+        """`+1.20 (0.80 to 1.60) points`: numbers times `scale`."""
+        mean = f"{self.mean * scale:+.{digits}f}"
+        if not math.isfinite(self.low):
+            return f"{mean}{unit} (one run each, so no interval)"
+        return f"{mean}{unit} (95 % interval {self.low * scale:.{digits}f} to {self.high * scale:.{digits}f})"
+
+
+def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
+    """Welch's t interval for two arms with spreads of their own."""
+    mean = float(np.mean(a) - np.mean(b))
+    if min(len(a), len(b)) < 2:
+        return Difference(mean, -math.inf, math.inf)
+    if np.ptp(a) == 0 and np.ptp(b) == 0:
+        return Difference(mean, mean, mean)
+    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    return Difference(mean, float(interval.low), float(interval.high))
+
+
+def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
+    """The interval where value i of both arms comes from the same seed."""
+    differences = np.subtract(a, b)
+    mean = float(differences.mean())
+    if len(differences) < 2:
+        return Difference(mean, -math.inf, math.inf)
+    half = stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences)
+    return Difference(mean, mean - float(half), mean + float(half))
+
+
+def mean_std(values: Sequence[float], scale: float = 1, digits: int = 2) -> str:
+    """`87.66 ± 0.17`: mean and sample deviation; the mean alone of a single value."""
+    mean = f"{np.mean(values) * scale:.{digits}f}"
+    return f"{mean} ± {np.std(values, ddof=1) * scale:.{digits}f}" if len(values) > 1 else mean
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Sample deviation; 0 of a single value."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0

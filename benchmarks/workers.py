@@ -1,0 +1,68 @@
+"""Runs a function on real Horovod workers and brings back what each returned.
+
+`on_workers("benchmarks.claims.c01:gradient", 4, batch_size=64)` calls it as `gradient(batch_size=64)` on four workers,
+after hvd.init() and with the worker's share of the threads set.
+"""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from cifar.workers import cores
+
+SECONDS = 1800  # an experiment that takes longer hangs
+
+
+class WorkersError(RuntimeError):
+    """Workers that failed; the message ends with the last lines that they wrote."""
+
+
+def on_workers(task: str, size: int, environment: dict[str, str] | None = None, **arguments) -> list:
+    """What `module:function` returned (as JSON) on each of `size` workers, by rank. Raises WorkersError."""
+    with tempfile.TemporaryDirectory(prefix="workers-") as scratch:
+        folder = Path(scratch)
+        (folder / "arguments.json").write_text(json.dumps(arguments))
+        _launch(task, size, folder, environment or {})
+        return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(size)]
+
+
+def _launch(task: str, size: int, folder: Path, environment: dict[str, str]) -> None:
+    here = Path(sys.executable).parent
+    path = os.pathsep.join([str(here), os.environ.get("PATH", "")])
+    threads = str(max(1, cores() // size))
+    variables = os.environ | {"PATH": path, "OMP_NUM_THREADS": threads} | environment
+    command = [here / "horovodrun", "-np", str(size), sys.executable, "-m", "benchmarks.workers", task, folder]
+    log = folder / "log"
+    with log.open("wb") as out:
+        launcher = subprocess.Popen(command, stdout=out, stderr=out, env=variables, start_new_session=True)
+        try:
+            status = launcher.wait(SECONDS)
+        except BaseException:  # Ctrl-C or the time limit: no worker may stay
+            os.killpg(launcher.pid, signal.SIGTERM)
+            launcher.wait()
+            raise
+    if status != 0:
+        lines = log.read_text(errors="replace").splitlines()
+        raise WorkersError(f"{task} on {size} workers failed:\n" + "\n".join(lines[-25:]))
+
+
+def _worker(task: str, folder: Path) -> None:
+    import horovod.torch as hvd
+    import torch
+
+    hvd.init()
+    torch.set_num_threads(max(1, cores() // hvd.local_size()))
+    module, _, function = task.partition(":")
+    arguments = json.loads((folder / "arguments.json").read_text())
+    value = getattr(importlib.import_module(module), function)(**arguments)
+    (folder / f"rank{hvd.rank()}.json").write_text(json.dumps(value))
+    hvd.barrier()  # the launcher ends all workers when the first one leaves
+
+
+if __name__ == "__main__":
+    _worker(sys.argv[1], Path(sys.argv[2]))

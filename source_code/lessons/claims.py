@@ -1,0 +1,80 @@
+"""Shows a claim's saved result in a notebook, and repeats its experiment small, while the learner waits."""
+
+from pathlib import Path
+
+from IPython.display import HTML, display
+from markupsafe import escape
+from tqdm.auto import tqdm
+
+from benchmarks import claims, series
+from benchmarks.claim import Runs
+from benchmarks.series import Series
+from lessons.figures import show
+
+LIVE = Path("live")  # below the notebook's folder
+
+
+def saved(id: str) -> Series:
+    """Show the committed result of claim `id`: figure, verdict, machine, and the command that repeats it."""
+    found = series.saved(claims.get(id))
+    _figure(found)
+    display(HTML(_verdict(found) + _origin(found)))
+    return found
+
+
+def live(id: str, device: str = "auto", seeds: int = 1, arms: tuple[str, ...] | None = None) -> Runs:
+    """Run claim `id`'s experiment at its quick size, show it as the saved one is shown, and return what it measured.
+
+    What an earlier call has measured is measured again: the learner wants to see it happen.
+    """
+    claim = claims.get(id)
+    folder = LIVE / id
+    for old in folder.glob("*.json"):
+        old.unlink()
+    arms = arms or claim.arms
+    with tqdm(total=len(arms) * seeds, desc=f"{id}, live", unit="run") as bar:
+        settings = series.settings(claim, quick=True, device=device)
+        series.measure(claim, folder, settings, range(seeds), arms, lambda text: bar.update())
+    found = series.saved(claim, folder)
+    if not found.missing:
+        _figure(found)
+        display(HTML(_live_verdict(found, series.saved(claim))))
+    return found.runs
+
+
+def _figure(found: Series) -> None:
+    if found.missing:
+        display(HTML(f"<p><em>No result yet for {escape(', '.join(found.missing))}.</em></p>"))
+        return
+    picture = found.claim.picture(found.runs)
+    show(picture.figure, picture.alt, picture.caption)
+
+
+def _verdict(found: Series) -> str:
+    claim, verdict = found.claim, found.verdict
+    said = f"<strong>Claim {claim.id}</strong> ({claim.source}): {escape(claim.statement)}<br>"
+    if verdict is None:
+        return f"<p>{said}</p>"
+    provisional = f" (provisional: {escape(found.provisional)})" if found.provisional else ""
+    return f"<p>{said}<strong>Verdict: {verdict.word}</strong>{provisional}: {escape(verdict.sentence)}</p>"
+
+
+def _origin(found: Series) -> str:
+    files = [file for files in found.files.values() for file in files]
+    if not files:
+        return f"<p>To measure it: <code>{escape(found.claim.command)}</code></p>"
+    machine = max((file["machine"] for file in files), key=lambda machine: machine["date"])
+    where = f"{machine['cores']} cores of {machine['cpu']}" if not machine["gpu"] else machine["gpu"]
+    versions = f"PyTorch {machine['torch']}, Horovod {machine['horovod']}"
+    return (
+        f"<p><small>{found.seeds} seed(s) an arm, on {escape(where)}, {escape(versions)}, until "
+        f"{escape(machine['date'][:10])}. To repeat it: <code>{escape(found.claim.command)}</code></small></p>"
+    )
+
+
+def _live_verdict(small: Series, full: Series) -> str:
+    """The live run's verdict, and, where the saved one says otherwise, why."""
+    said = f"Your live run: <strong>{small.verdict.word}</strong>. {escape(small.verdict.sentence)}"
+    if full.verdict and full.verdict.word != small.verdict.word:
+        said += f"<br>The full experiment says <strong>{full.verdict.word}</strong>. {escape(small.claim.caution)}"
+    return f"<p>{said}</p>"
