@@ -9,10 +9,10 @@ from cifar.data import Split, load
 from cifar.workers import use_device
 
 
-def data(settings: Settings, test_images: int | None = None) -> tuple[Split, Split]:
-    """Training part (`images` of the settings, all without) and test part (`test_images` of the settings, all without)."""
+def data(settings: Settings) -> tuple[Split, Split]:
+    """The first `images` of the training part and the first `test_images` of the test part; all where not set."""
     train, test = _all(settings.get("device", "auto"))
-    return first(train, settings.get("images")), first(test, test_images or settings.get("test_images"))
+    return first(train, settings.get("images")), first(test, settings.get("test_images"))
 
 
 @lru_cache(1)

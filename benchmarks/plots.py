@@ -5,7 +5,14 @@ from cycler import cycler
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-COLOURS = ("#0b3c5d", "#d1495b", "#2a9d8f", "#edae49", "#6a4c93", "#888888")  # from dark to light and back, told in grey
+COLOURS = (
+    "#0b3c5d",
+    "#d1495b",
+    "#2a9d8f",
+    "#edae49",
+    "#6a4c93",
+    "#888888",
+)  # from dark to light and back, told in grey
 STYLE = {
     "axes.prop_cycle": cycler(color=COLOURS)
     + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1))])

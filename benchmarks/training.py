@@ -7,7 +7,6 @@ cost: accuracy depends on neither, and the experiments that compare accuracies h
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import partial
 
 import torch
 from torch import Tensor, nn
@@ -32,7 +31,7 @@ class Recipe:
     the mean gradient.
     """
 
-    net: Callable[[], nn.Module] = partial(BootcampResNet, norm=nn.BatchNorm2d)
+    net: Callable[[], nn.Module] = lambda: BootcampResNet(norm=nn.BatchNorm2d)
     optimizer: Callable[[nn.Module], Optimizer] = lambda net: torch.optim.Adam(net.parameters(), lr=0.001)
     size: int = 1
     batch_size: int = 512

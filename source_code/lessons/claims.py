@@ -1,5 +1,6 @@
 """Shows a claim's saved result in a notebook, and repeats its experiment small, while the learner waits."""
 
+import dataclasses
 from pathlib import Path
 
 from IPython.display import HTML, display
@@ -28,17 +29,17 @@ def live(id: str, device: str = "auto", seeds: int = 1, arms: tuple[str, ...] | 
     What an earlier call has measured is measured again: the learner wants to see it happen.
     """
     claim = claims.get(id)
+    claim = dataclasses.replace(claim, arms=arms or claim.arms)
     folder = LIVE / id
     for old in folder.glob("*.json"):
         old.unlink()
-    arms = arms or claim.arms
-    with tqdm(total=len(arms) * seeds, desc=f"{id}, live", unit="run") as bar:
+    with tqdm(total=len(claim.arms) * seeds, desc=f"{id}, live", unit="run") as bar:
         settings = series.settings(claim, quick=True, device=device)
-        series.measure(claim, folder, settings, range(seeds), arms, lambda text: bar.update())
+        series.measure(claim, folder, settings, range(seeds), claim.arms, lambda text: bar.update())
     found = series.saved(claim, folder)
     if not found.missing:
         _figure(found)
-        display(HTML(_live_verdict(found, series.saved(claim))))
+        display(HTML(_live_verdict(found, series.saved(claims.get(id)))))
     return found.runs
 
 
