@@ -3,11 +3,14 @@
 One module a claim in `benchmarks/claims/`, named by its id, which holds `CLAIM`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from matplotlib.figure import Figure
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Settings = dict  # JSON values by name; "device" is always there
 Values = dict  # what one run measured, JSON values by name

@@ -1,9 +1,17 @@
-"""Figures of one style: readable in grey (line, marker and lightness differ together), axes labelled with units."""
+"""Figures of one style: readable in grey (line, marker and lightness differ together), axes labelled with units.
 
-import matplotlib as mpl
+Matplotlib is imported where it is used: workers, which import a claim's module for its experiment alone, draw nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from cycler import cycler
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = (
     "#0b3c5d",
@@ -25,7 +33,10 @@ SIZE = (8.0, 3.6)  # inches: a page's width
 
 def panels(*labels: tuple[str, str], size: tuple[float, float] = SIZE) -> tuple[Figure, list[Axes]]:
     """A figure with one pair of axes beside another for each pair of labels (x, y), units included."""
-    with mpl.rc_context(STYLE):
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    with rc_context(STYLE):
         figure = Figure(figsize=size, layout="constrained")
         found = list(figure.subplots(1, len(labels), squeeze=False)[0])
         for ax, (x, y) in zip(found, labels, strict=True):

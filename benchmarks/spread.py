@@ -1,11 +1,13 @@
-"""Means with their spread, and differences with their interval: no claim inside the noise."""
+"""Means with their spread, and differences with their interval: no claim inside the noise.
+
+SciPy is imported where it is used: workers, which import a claim's module for its experiment alone, start sooner.
+"""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
         return Difference(mean, -math.inf, math.inf)
     if np.ptp(a) == 0 and np.ptp(b) == 0:
         return Difference(mean, mean, mean)
+    from scipy import stats
+
     interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
     return Difference(mean, float(interval.low), float(interval.high))
 
@@ -46,6 +50,8 @@ def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
     mean = float(differences.mean())
     if len(differences) < 2:
         return Difference(mean, -math.inf, math.inf)
+    from scipy import stats
+
     half = stats.t.ppf(0.975, len(differences) - 1) * stats.sem(differences)
     return Difference(mean, mean - float(half), mean + float(half))
 

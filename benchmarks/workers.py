@@ -7,6 +7,7 @@ after hvd.init() and with the worker's share of the threads set.
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -47,8 +48,14 @@ def _launch(task: str, size: int, folder: Path, environment: dict[str, str]) -> 
             launcher.wait()
             raise
     if status != 0:
-        lines = log.read_text(errors="replace").splitlines()
-        raise WorkersError(f"{task} on {size} workers failed:\n" + "\n".join(lines[-25:]))
+        raise WorkersError(f"{task} on {size} workers failed:\n" + _last(log.read_text(errors="replace")))
+
+
+def _last(log: str) -> str:
+    """The last lines that the workers wrote; the launcher's own, which say little, only if there are no others."""
+    lines = log.splitlines()
+    told = [line for line in lines if re.match(r"\[\d+\]<std", line)]
+    return "\n".join((told or lines)[-25:])
 
 
 def _worker(task: str, folder: Path) -> None:

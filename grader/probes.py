@@ -80,9 +80,12 @@ def _outcomes(sheet: Sheet, texts: object) -> list[Outcome]:
     return [read(texts[at] if at < len(texts) else None) for at in range(len(sheet.calls))]
 
 
-def check_public(id: str, function: Callable) -> bool:
-    """Try a function on the public probes of an exercise, print what came of it, and tell whether all were right."""
+def check_public(id: str, function: Callable) -> float:
+    """Try a function on the public probes of an exercise, print what came of it, and return the points earned.
+
+    nbgrader takes a number that a cell returns for the points of that cell.
+    """
     sheet = public(id)
     judged = judgement.judge(sheet, [of_call(function, call) for call in sheet.calls], reveal=True)
     print(judgement.as_text(judged))
-    return judged.points == judged.max
+    return judged.points

@@ -19,6 +19,15 @@ IDS = (
     "trust_ratio",
     "shard_indices",
     "bug_zoo",
+    "squared_error",
+    "step_time",
+    "pipeline_rate",
+    "traffic",
+    "rate_at",
+    "compare_arms",
+    "momentum_correction",
+    "effective_batch",
+    "updates_made",
 )
 
 

@@ -17,7 +17,7 @@ SETTINGS = {"images": 1024, "batch_size": 64, "epochs": 2, "device": "cpu"}
 
 @pytest.mark.parametrize("lesson", ["base", "warmup", "lamb"])
 def test_a_team_is_as_its_workers(lesson, tmp_path):
-    """Losses of the same order of rounding: bfloat16 gradients are summed in another order, and Adam divides by them."""
+    """Equal but for rounding: bfloat16 gradients are summed in another order, and Adam divides by small ones."""
     script = {"base": "cifar_base.py", "warmup": "cifar_warmup.py", "lamb": "cifar_lamb.py"}[lesson]
     options = ["--images", "1024", "--batch-size", "64", "--epochs", "2", "--output-dir", tmp_path, "--device", "cpu"]
     horovodrun = Path(sys.executable).parent / "horovodrun"

@@ -1,6 +1,7 @@
 """The function exercises, without a sandbox: their probes, references, named mistakes and public answers."""
 
 import inspect
+import math
 import random
 import shutil
 import subprocess
@@ -21,6 +22,7 @@ from tests.conftest import REPOSITORY
 
 KEYS = [f"key {number}" for number in range(12)]
 COMPARED = [id for id in exercises.IDS if isinstance(exercises.get(id), Compared)]
+UNCITED = {"step_time", "pipeline_rate", "updates_made"}  # arithmetic that needs no paper
 MISTAKES = [(id, mistake.name) for id in COMPARED for mistake in exercises.get(id).mistakes]
 
 
@@ -38,10 +40,10 @@ def test_an_exercise_is_whole(id: str):
     exercise = exercises.get(id)
     names = [name.split(":")[0].strip() for name in exercise.signature.partition("(")[2].partition(")")[0].split(", ")]
     drawn = exercise.draw(np.random.default_rng(0))
-    assert exercise.id == id and exercise.function.isidentifier() and exercise.points >= 4
+    assert exercise.id == id and exercise.function.isidentifier() and 3 <= exercise.points <= 5
     assert all(list(call) == names for probe in drawn for call in probe.calls)
     assert {probe.group for probe in drawn} == set(exercise.groups)
-    assert "arXiv:" in exercise.statement
+    assert ("arXiv:" in exercise.statement) == (id not in UNCITED)
     if isinstance(exercise, Compared):
         assert list(inspect.signature(exercise.reference).parameters) == names
 
@@ -59,7 +61,8 @@ def test_the_key_decides_all_probes(id: str):
 
 
 def test_a_hidden_probe_is_no_public_one():
-    for id in ("average_gradients", "ring_step", "noise_scale", "trust_ratio", "bug_zoo"):
+    drawn_wholly = {"squared_error", "step_time", "compare_arms", "momentum_correction", "updates_made"}
+    for id in ("average_gradients", "ring_step", "noise_scale", "trust_ratio", "bug_zoo", *drawn_wholly):
         public = [str(call) for call in sheet.public(id).calls]
         assert not set(public) & {str(call) for call in sheet.draw(exercises.get(id), "a key").calls}
 
@@ -94,6 +97,33 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("trust_ratio", "without decay", [1, 0, 0.67]),
         ("trust_ratio", "undefined", [1, 2, 0]),
         ("bug_zoo", "any difference", [1, 1, 1, 1, 0]),
+        ("squared_error", "sample", [0, 0, 0.33]),
+        ("squared_error", "first number", [1, 0, 0.67]),
+        ("squared_error", "without replacement", [0, 0, 0.67]),
+        ("step_time", "through the origin", [0, 0, 1]),
+        ("step_time", "first and last", [1, 0, 1]),
+        ("step_time", "unchecked", [1, 2, 0]),
+        ("pipeline_rate", "never overlapped", [1, 0, 1]),
+        ("pipeline_rate", "exchanged", [0, 0, 1]),
+        ("pipeline_rate", "unchecked", [1, 1, 0.67]),
+        ("traffic", "broadcast once", [0, 2, 1]),
+        ("traffic", "one phase", [1, 0, 1]),
+        ("traffic", "to itself", [0, 0, 0.33]),
+        ("rate_at", "floor", [1, 1, 1.43]),
+        ("rate_at", "late", [1, 0.71, 1.43]),
+        ("rate_at", "once", [1, 0.57, 1.14]),
+        ("compare_arms", "population", [1, 1, 1, 1]),
+        ("compare_arms", "certain", [1, 0, 1, 0]),
+        ("compare_arms", "standard deviation", [0.33, 1, 1, 1]),
+        ("momentum_correction", "uncorrected", [1, 0, 1]),
+        ("momentum_correction", "both", [1, 0, 0]),
+        ("momentum_correction", "outside", [0, 0, 0]),
+        ("effective_batch", "always", [1, 1, 0]),
+        ("effective_batch", "seeds alone", [0.5, 1, 2]),
+        ("effective_batch", "both", [0.5, 0, 2]),
+        ("updates_made", "floor", [1, 0, 1]),
+        ("updates_made", "leftovers", [1, 1, 0]),
+        ("updates_made", "one worker", [0, 0, 0]),
     ],
 )
 def test_a_mistake_costs_its_own_points(id: str, name: str, points: list[float]):
@@ -148,6 +178,55 @@ def test_the_bug_zoos_runs_keep_what_the_statement_promises():
             assert 0.97 * run["train_images"] <= run["used_images"] <= run["train_images"]
             assert run["test_images"] % run["workers"] != 0
             assert 0 < run["reported_accuracy"] < 1
+
+
+def test_the_compared_arms_are_as_far_apart_as_their_groups_say():
+    """In standard errors, by NumPy: variances of the one kind or the other differ in what they answer at the border."""
+    for key in KEYS:
+        for question in sheet.draw(exercises.get("compare_arms"), key).questions[:-3]:
+            a, b = question.calls[0].values()
+            errors, biased = (
+                abs(np.mean(a) - np.mean(b)) / math.hypot(*(np.std(arm, ddof=ddof) / len(arm) ** 0.5 for arm in (a, b)))
+                for ddof in (1, 0)
+            )
+            least, most = {"clear differences": (2.9, 10), "within the noise": (0, 1.7)}.get(question.group, (1.7, 2.4))
+            assert least < errors < most and abs(errors - 2) > 0.01
+            assert (errors > 2) == (question.right.value != "no difference seen")
+            assert question.group != "near the border" or biased > 2
+
+
+def test_the_squared_error_is_that_of_drawn_batches():
+    """As an experiment: the mean over all batches of two that can be drawn, each as likely."""
+    gradients = [[1.0, -2.0], [4.0, 0.5], [-3.0, 2.5]]
+    pairs = np.array([np.add(one, other) / 2 for one in gradients for other in gradients])
+    measured = np.square(pairs - np.mean(gradients, axis=0)).sum(axis=1).mean()
+    assert exercises.get("squared_error").reference(gradients, 2) == pytest.approx(measured)
+
+
+def test_momentum_correction_does_what_pytorch_does_when_the_rate_changes():
+    weight = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+    optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+    ours, velocity, old = 1.0, 0.0, 0.1
+    for rate, gradient in ((0.1, 2.0), (0.4, -1.0), (0.4, 3.0), (0.04, 0.5)):
+        optimizer.param_groups[0]["lr"] = rate
+        weight.grad = torch.tensor(gradient, dtype=torch.float64)
+        optimizer.step()
+        ours, velocity = exercises.get("momentum_correction").reference(ours, velocity, gradient, 0.9, old, rate)
+        old = rate
+        assert ours == pytest.approx(weight.item())
+
+
+def test_the_ring_sends_what_its_steps_send():
+    """Counted in the steps of the exercise ring_step: the chunks that change, once for the sums and once more."""
+    workers, length, number = 4, 3, 8  # a chunk's numbers, and their bytes
+    chunks = [[[rank + 1.0] * length for _ in range(workers)] for rank in range(workers)]
+    sent = 0
+    for step in range(workers - 1):
+        after = exercises.get("ring_step").reference(chunks, step)
+        sent += int((np.array(after) != np.array(chunks)).any(axis=-1).sum())
+        chunks = after
+    size = workers * length * number
+    assert sum(exercises.get("traffic").reference("ring", workers, size)) == 2 * sent * length * number
 
 
 # Shards: right ones in several styles, wrong ones with what is said of them.
@@ -366,12 +445,13 @@ def test_the_public_sheet_is_the_drawn_one(id: str):
 
 @pytest.mark.parametrize("id", COMPARED)
 def test_a_learner_sees_that_the_function_is_right(id: str, capsys):
-    assert probes.check_public(id, exercises.get(id).reference)
+    assert probes.check_public(id, exercises.get(id).reference) == exercises.get(id).points
     assert "wrong" not in capsys.readouterr().out
 
 
 def test_a_learner_sees_what_is_wrong(capsys):
-    assert not probes.check_public("average_gradients", mistake_of("average_gradients", "unweighted mean").function)
+    mistake = mistake_of("average_gradients", "unweighted mean")
+    assert probes.check_public("average_gradients", mistake.function) == 1.33, "nbgrader reads it as partial credit"
     said = capsys.readouterr().out
     assert (
         "1.33 of 4 points" in said and "ok    equal shards: 3 of 3" in said and "wrong unequal shards: 0 of 4" in said
@@ -388,8 +468,8 @@ def test_a_learners_copy_needs_no_reference(tmp_path: Path):
         shutil.copy(REPOSITORY / "grader" / name, tmp_path / "grader")
     program = (
         "from grader import probes\n"
-        "assert not probes.check_public('trust_ratio', lambda weights, direction, decay: 2 * decay)\n"
-        "assert not probes.check_public('shard_indices', lambda count, rank, size, seed, epoch: [rank])\n"
+        "assert probes.check_public('trust_ratio', lambda weights, direction, decay: 2 * decay) < 1\n"
+        "assert probes.check_public('shard_indices', lambda count, rank, size, seed, epoch: [rank]) == 0\n"
         "print(probes.__file__)"
     )
     command = [sys.executable, "-c", program]

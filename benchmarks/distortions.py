@@ -1,0 +1,77 @@
+"""Ways to change training images, one at a time: those of TensorFlow's CIFAR-10 tutorial.
+
+Each takes images `(B, 3, 32, 32)` with values from 0 to 255 and draws from torch's global generator. Values may leave
+that range, as in the tutorial, which does not cut them off.
+"""
+
+from collections.abc import Callable
+from functools import partial
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from cifar.data import MEAN, STD
+
+Change = Callable[[Tensor], Tensor]
+
+
+def shifted(images: Tensor, pixels: int = 4) -> Tensor:
+    """A crop of each image at a random place, after it was widened by `pixels` on each side."""
+    count, device = len(images), images.device
+    windows = F.pad(images.float(), (pixels,) * 4, mode="reflect").unfold(2, 32, 1).unfold(3, 32, 1)
+    down, right = torch.randint(2 * pixels + 1, (2, count)).to(device)
+    return windows[torch.arange(count, device=device), :, down, right]
+
+
+def mirrored(images: Tensor) -> Tensor:
+    """Half of the images, left and right exchanged."""
+    mirror = torch.rand(len(images)).to(images.device) < 0.5
+    return torch.where(mirror.view(-1, 1, 1, 1), images.flip(-1), images)
+
+
+def brightened(images: Tensor, most: float = 63) -> Tensor:
+    """A number between -`most` and `most` added to all of an image's values."""
+    return images + _uniform(images, -most, most)
+
+
+def contrasted(images: Tensor, low: float = 0.2, high: float = 1.8) -> Tensor:
+    """Each channel's distance from its mean times a number between `low` and `high`."""
+    mean = images.float().mean((2, 3), keepdim=True)
+    return (images - mean) * _uniform(images, low, high) + mean
+
+
+def _uniform(images: Tensor, low: float, high: float) -> Tensor:
+    """A number for each image, `(B, 1, 1, 1)`."""
+    return (low + (high - low) * torch.rand(len(images), 1, 1, 1)).to(images.device)
+
+
+def unchanged(images: Tensor) -> Tensor:
+    """The images as they are."""
+    return images
+
+
+def one_after_another(*changes: Change) -> Change:
+    """All changes, in this order."""
+    return partial(_apply, changes)
+
+
+def _apply(changes: tuple[Change, ...], images: Tensor) -> Tensor:
+    for change in changes:
+        images = change(images)
+    return images
+
+
+class Whiten(nn.Module):
+    """Give each image, all channels together, mean 0 and deviation 1: `(B, 3, 32, 32)`, normalised images in.
+
+    TensorFlow's `per_image_standardization`. Nothing here is random: the test images have to pass through it as well,
+    so it is a part of the network.
+    """
+
+    def forward(self, images: Tensor) -> Tensor:
+        mean, std = (torch.tensor(value, device=images.device).view(1, 3, 1, 1) for value in (MEAN, STD))
+        values = images * std + mean  # as before `normalise`
+        centred = values - values.mean((1, 2, 3), keepdim=True)
+        least = values[0].numel() ** -0.5 / 255  # so that an image of one colour is not divided by 0
+        return centred / centred.square().mean((1, 2, 3), keepdim=True).sqrt().clamp(min=least)

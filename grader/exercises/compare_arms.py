@@ -1,0 +1,166 @@
+"""Exercise: whether the accuracies of two arms over several seeds show a difference."""
+
+import math
+from statistics import fmean, pvariance, variance
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+NO_DIFFERENCE = "no difference seen"
+
+
+def _verdict(difference: float, least: float) -> str:
+    """The answer where arm a is ahead by `difference`, and more than `least` is to be believed."""
+    if abs(difference) <= least:
+        return NO_DIFFERENCE
+    return "a is higher" if difference > 0 else "b is higher"
+
+
+def _error(a: list[float], b: list[float]) -> float:
+    """The standard error of the difference of the means. ValueError for fewer than two values of an arm."""
+    return math.sqrt(variance(a) / len(a) + variance(b) / len(b))
+
+
+def compare_arms(a: list[float], b: list[float]) -> str:
+    """What may be said of two arms. ValueError if one has fewer than two seeds."""
+    return _verdict(fmean(a) - fmean(b), 2 * _error(a, b))
+
+
+def _population(a: list[float], b: list[float]) -> str:
+    _error(a, b)
+    return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(pvariance(a) / len(a) + pvariance(b) / len(b)))
+
+
+def _one_error(a: list[float], b: list[float]) -> str:
+    return _verdict(fmean(a) - fmean(b), _error(a, b))
+
+
+def _sum_of_errors(a: list[float], b: list[float]) -> str:
+    return _verdict(fmean(a) - fmean(b), 2 * (math.sqrt(variance(a) / len(a)) + math.sqrt(variance(b) / len(b))))
+
+
+def _deviation(a: list[float], b: list[float]) -> str:
+    return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(variance(a) + variance(b)))
+
+
+def _best(a: list[float], b: list[float]) -> str:
+    return _verdict(max(a) - max(b), 0)
+
+
+def _certain(a: list[float], b: list[float]) -> str:
+    return _verdict(fmean(a) - fmean(b), 0)
+
+
+def _exchanged(a: list[float], b: list[float]) -> str:
+    return compare_arms(b, a)
+
+
+def _unchecked(a: list[float], b: list[float]) -> str:
+    spread = sum(variance(arm) / len(arm) for arm in (a, b) if len(arm) > 1)
+    return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(spread))
+
+
+MISTAKES = (
+    Mistake(
+        "population", _population,
+        "This is the variance about the seeds' own mean, too small for few seeds: divide by n - 1, not by n.",
+    ),
+    Mistake("one standard error", _one_error, "Chance alone often moves means by one standard error: ask for two."),
+    Mistake(
+        "sum of errors", _sum_of_errors,
+        "Standard errors do not add up: add their squares, and take the root.",
+    ),
+    Mistake(
+        "standard deviation", _deviation,
+        "This is the spread of single seeds: the mean of n of them is surer, divide each variance by its n.",
+    ),
+    Mistake("best", _best, "The best seed is luck, and more seeds have more of it: compare the means of all seeds."),
+    Mistake("certain", _certain, "Two means always differ a little: say so only beyond two standard errors."),
+    Mistake("exchanged", _exchanged, "The arms are exchanged: a is higher where its mean accuracy is the larger one."),
+    Mistake(
+        "unchecked", _unchecked,
+        "The comparison is right: now raise ValueError for an arm of one seed, which does not show its spread.",
+    ),
+)  # fmt: skip
+
+
+LEAST = (0.1, 0.4)
+KINDS = (
+    ("clear differences", (3.0, 3.5), (5, 6)),
+    ("clear differences", (3.0, 3.5), (6, 6)),
+    ("clear differences", (6, 9), (4, 3)),
+    ("within the noise", LEAST, (4, 4)),
+    ("within the noise", (0.6, 0.9), (3, 5)),
+    ("within the noise", (1.1, 1.6), (4, 5)),
+    ("near the border", (1.8, 1.95), (3, 3)),
+    ("near the border", (1.8, 1.95), (4, 4)),
+    ("near the border", (2.05, 2.3), (5, 5)),
+    ("near the border", (2.05, 2.3), (4, 4)),
+)  # standard errors between the means, from and to, and the seeds of the two arms
+
+
+def _arms(draw: np.random.Generator, sizes: tuple[int, int]) -> list[list[float]]:
+    means = draw.uniform(0.7, 0.9) + draw.uniform(-0.1, 0.1, 2)
+    return [np.round(draw.normal(mean, 0.01, size), 4).tolist() for mean, size in zip(means, sizes, strict=True)]
+
+
+def _moved(arms: list[list[float]], errors: float) -> list[list[float]]:
+    """The first arm moved to where its mean is ahead by so many standard errors."""
+    first, second = arms
+    by = errors * _error(*arms) - fmean(first) + fmean(second)
+    return [[round(value + by, 4) for value in first], second]
+
+
+def _similar(arms: list[list[float]]) -> bool:
+    """Whether both means are about as sure, and surely enough told by four digits."""
+    errors = sorted(math.sqrt(variance(arm) / len(arm)) for arm in arms)
+    return errors[0] > 0.002 and errors[1] < 2 * errors[0]
+
+
+def _best_is_behind(arms: list[list[float]]) -> bool:
+    return max(arms[0]) < max(arms[1])
+
+
+def _probe(
+    draw: np.random.Generator, group: str, errors: tuple[float, float], sizes: tuple[int, int], ahead: str
+) -> Probe:
+    """Means that lie so many standard errors apart, from and to; where that is least, the best seed is the other's."""
+    arms = None
+    while arms is None or not _similar(arms) or (errors == LEAST and not _best_is_behind(arms)):
+        arms = _moved(_arms(draw, sizes), draw.uniform(*errors))
+    first, second = arms
+    return Probe(group, [{"a": first, "b": second} if ahead == "a" else {"a": second, "b": first}])
+
+
+def _single(draw: np.random.Generator, sizes: tuple[int, int]) -> Probe:
+    return Probe("an arm of one seed", [dict(zip("ab", _arms(draw, sizes), strict=True))])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    ahead = ["ab", "ba"][draw.integers(2)]
+    probes = [_probe(draw, *kind, ahead[number % 2]) for number, kind in enumerate(KINDS)]
+    return [*probes, *(_single(draw, sizes) for sizes in ((1, 4), (5, 1), (1, 1)))]
+
+
+EXERCISE = Compared(
+    id="compare_arms",
+    title="Compare two arms over seeds",
+    signature="compare_arms(a: list[float], b: list[float]) -> str",
+    statement="""\
+a and b are the test accuracies of two arms of an experiment, a run with another seed each; the arms may have different
+numbers of runs. Return what they show: "a is higher", "b is higher", or "no difference seen".
+
+A difference is seen where the means differ by more than two standard errors of their difference. The square of this
+standard error is var(a) / n_a + var(b) / n_b, where n_a and n_b are the numbers of runs and var is the sample variance:
+the squared distances from the arm's mean, summed and divided by n - 1.
+
+Raise ValueError if an arm has fewer than two runs.
+
+Goyal et al. 2017 (arXiv:1706.02677), section 5.1, "Handling random variation", says why one run, or the best of many,
+shows nothing.""",
+    groups={"clear differences": 1, "within the noise": 1, "near the border": 2, "an arm of one seed": 1},
+    draw=_draw,
+    reference=compare_arms,
+    mistakes=MISTAKES,
+)

@@ -1,0 +1,130 @@
+"""Exercise: an update with momentum right after the learning rate has changed, with momentum correction."""
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+
+def _moved(weight: float, velocity: float) -> list[float]:
+    return [weight - velocity, velocity]
+
+
+def momentum_correction(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    """The new weight and the new velocity."""
+    return _moved(weight, momentum * velocity * new_rate / old_rate + new_rate * gradient)
+
+
+def _uncorrected(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    return _moved(weight, momentum * velocity + new_rate * gradient)
+
+
+def _inverse(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    return _moved(weight, momentum * velocity * old_rate / new_rate + new_rate * gradient)
+
+
+def _both(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    return _moved(weight, (momentum * velocity + new_rate * gradient) * new_rate / old_rate)
+
+
+def _outside(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    velocity = momentum * velocity + gradient
+    return [weight - new_rate * velocity, velocity]
+
+
+def _old(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    return _moved(weight, momentum * velocity + old_rate * gradient)
+
+
+def _damped(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    return momentum_correction(weight, velocity, (1 - momentum) * gradient, momentum, old_rate, new_rate)
+
+
+def _uphill(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    _, velocity = momentum_correction(weight, velocity, gradient, momentum, old_rate, new_rate)
+    return [weight + velocity, velocity]
+
+
+def _exchanged(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    return momentum_correction(weight, velocity, gradient, momentum, old_rate, new_rate)[::-1]
+
+
+MISTAKES = (
+    Mistake(
+        "uncorrected", _uncorrected,
+        "The velocity still has the old rate in it: scale it by new_rate / old_rate when the rate changes.",
+    ),
+    Mistake("inverse", _inverse, "The correction is upside down: scale the velocity by new_rate / old_rate."),
+    Mistake(
+        "both", _both,
+        "Only the old velocity is to be corrected: the gradient meets new_rate for the first time.",
+    ),
+    Mistake(
+        "outside", _outside,
+        "In PyTorch's form the rate stays outside of the velocity; in this one the velocity has it in it already.",
+    ),
+    Mistake("old rate", _old, "This is the update at the old rate: from now on new_rate holds."),
+    Mistake("damped", _damped, "The gradient is not multiplied by 1 - momentum here: new_rate alone is its factor."),
+    Mistake("uphill", _uphill, "This climbs: take the velocity off the weight."),
+    Mistake("exchanged", _exchanged, "The two are exchanged: the weight comes first, then the velocity."),
+)  # fmt: skip
+
+
+def _probe(draw: np.random.Generator, group: str, factor: float, moving: bool = True) -> Probe:
+    weight, velocity, gradient = draw.choice([-1, 1], 3) * draw.integers(20, 300, 3) / 100
+    old_rate = draw.integers(5, 25) / 100  # new_rate stays below 1, where inside and outside are the same
+    arguments = {
+        "weight": float(weight), "velocity": float(velocity / 5) if moving else 0.0, "gradient": float(gradient),
+        "momentum": float(draw.choice([0.5, 0.8, 0.9])),
+        "old_rate": float(old_rate), "new_rate": round(float(old_rate * factor), 4),
+    }  # fmt: skip
+    return Probe(group, [arguments])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    return [
+        *(_probe(draw, "the rate stays", 1) for _ in range(2)),
+        *(_probe(draw, "the rate changes", factor) for factor in (0.1, 2, 4, draw.integers(11, 16) / 10)),
+        *(_probe(draw, "no velocity yet", factor, moving=False) for factor in (0.1, 4)),
+    ]
+
+
+EXERCISE = Compared(
+    id="momentum_correction",
+    title="Momentum correction at a change of the rate",
+    signature=(
+        "momentum_correction(weight: float, velocity: float, gradient: float, momentum: float, "
+        "old_rate: float, new_rate: float) -> list[float]"
+    ),
+    statement="""\
+There are two ways to write SGD with momentum. One keeps the rate outside: u becomes momentum * u + gradient, then
+rate * u is taken off the weight. The other keeps it inside the velocity v = rate * u: v becomes momentum * v + rate *
+gradient, then v is taken off the weight. With a constant rate they do the same.
+
+Up to now the rate was old_rate, and `velocity` is a velocity of the second kind. From this update on the rate is
+new_rate. Make one update of the second kind, with the correction of the velocity by which it does just what the first
+kind would do; return [new weight, new velocity]. With the rate unchanged nothing is to be corrected.
+
+Goyal et al. 2017 (arXiv:1706.02677), section 3, "Momentum correction".""",
+    groups={"the rate stays": 1, "the rate changes": 2, "no velocity yet": 1},
+    draw=_draw,
+    reference=momentum_correction,
+    mistakes=MISTAKES,
+)

@@ -1,0 +1,135 @@
+"""Exercise: the learning rate at an update, where it decays at the beginning of certain epochs."""
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+
+def _per_epoch(images: int, batch: int) -> int:
+    """Updates in an epoch with a global batch, the last of which may be smaller."""
+    return -(-images // batch)
+
+
+def _decayed(rate: float, epoch: int, decay_epochs: list[int]) -> float:
+    return rate / 10 ** sum(epoch >= decay for decay in decay_epochs)
+
+
+def rate_at(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    """The rate at an update."""
+    return _decayed(rate, update // _per_epoch(images, batch * workers), decay_epochs)
+
+
+def _one_worker(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate_at(update, images, batch, 1, rate, decay_epochs)
+
+
+def _floor(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return _decayed(rate, update // (images // (batch * workers)), decay_epochs)
+
+
+def _from_one(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate_at(update, images, batch, workers, rate, [epoch - 1 for epoch in decay_epochs])
+
+
+def _late(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate_at(max(0, update - 1), images, batch, workers, rate, decay_epochs)
+
+
+def _end_of_epoch(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate_at(update, images, batch, workers, rate, [epoch + 1 for epoch in decay_epochs])
+
+
+def _once(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate_at(update, images, batch, workers, rate, decay_epochs[:1])
+
+
+def _only_then(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate / 10 if update // _per_epoch(images, batch * workers) in decay_epochs else rate
+
+
+def _as_updates(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return _decayed(rate, update, decay_epochs)
+
+
+def _scaled_again(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate_at(update, images, batch, workers, rate * workers, decay_epochs)
+
+
+MISTAKES = (
+    Mistake(
+        "one worker", _one_worker,
+        "These are one worker's epochs: together the workers use batch * workers images an update.",
+    ),
+    Mistake(
+        "floor", _floor,
+        "Your epochs are an update too short where the images do not divide evenly: the last, smaller batch counts.",
+    ),
+    Mistake("from one", _from_one, "Your epochs are counted from 1: the first one has number 0."),
+    Mistake("late", _late, "This is an update late: the first update of a decay epoch has the smaller rate already."),
+    Mistake("end of epoch", _end_of_epoch, "The rate is divided at the beginning of a decay epoch, not at its end."),
+    Mistake("once", _once, "You divide once only: each decay epoch that has begun divides the rate by 10 again."),
+    Mistake("only then", _only_then, "A decay lasts: the rate stays divided in the epochs after it."),
+    Mistake("as updates", _as_updates, "decay_epochs are epochs, not updates: find the update's epoch first."),
+    Mistake("scaled again", _scaled_again, "rate is scaled already: do not multiply it by the workers once more."),
+)  # fmt: skip
+
+
+def _schedule(draw: np.random.Generator, rest: bool) -> tuple[dict, int]:
+    """Arguments without an update, and the updates in an epoch; `rest`: with a last, smaller global batch."""
+    batch, workers, whole = 8 * int(draw.integers(4, 17)), int(draw.integers(2, 5)), int(draw.integers(60, 99))
+    images = whole * batch * workers + (int(draw.integers(1, batch * workers)) if rest else 0)
+    decay_epochs = np.cumsum([draw.integers(2, 4), *draw.integers(5, 10, 2)]).tolist()
+    rate = int(draw.integers(5, 80)) / 100
+    schedule = {"images": images, "batch": batch, "workers": workers, "rate": rate, "decay_epochs": decay_epochs}
+    return schedule, whole + rest
+
+
+def _probe(group: str, update: int, schedule: dict) -> Probe:
+    return Probe(group, [{"update": int(update), **schedule}])
+
+
+def _around(draw: np.random.Generator, group: str, rest: bool) -> list[Probe]:
+    """The last updates before decays, the first ones after them, and some in the middle of epochs."""
+    probes = []
+    for number, more in ((0, -1), (1, 0), (1, -1), (2, 0)):
+        schedule, updates = _schedule(draw, rest)
+        probes.append(_probe(group, schedule["decay_epochs"][number] * updates + more, schedule))
+    for number, middle in ((0, 0.5), (0, 1.5), (1, 0.5)):
+        schedule, updates = _schedule(draw, rest)
+        probes.append(_probe(group, (schedule["decay_epochs"][number] + middle) * updates, schedule))
+    return probes
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    before = "before the first decay"
+    (early, updates), (constant, _) = _schedule(draw, False), _schedule(draw, True)
+    return [
+        _probe(before, 0, early),
+        _probe(before, draw.integers(updates, 2 * updates), early),
+        _probe(before, draw.integers(1000, 9000), {**constant, "decay_epochs": []}),
+        *_around(draw, "epochs of whole batches", rest=False),
+        *_around(draw, "epochs with a last, smaller batch", rest=True),
+    ]
+
+
+EXERCISE = Compared(
+    id="rate_at",
+    title="A learning rate that decays by epochs",
+    signature=(
+        "rate_at(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float"
+    ),
+    statement="""\
+Return the learning rate at update number `update` (the first is 0). Training begins with `rate`, which is scaled for
+the workers already. At the beginning of each epoch in decay_epochs (in ascending order; the first epoch is 0) the rate
+is divided by 10, and stays so.
+
+In an epoch the workers together use all `images` images once, in global batches of batch * workers images (batch is the
+per-worker batch); what is left for the last one is a smaller batch, an update like the others. So the rate decays in
+the same epochs with any number of workers, though not at the same updates.
+
+Goyal et al. 2017 (arXiv:1706.02677), section 5.1, decays in epochs 30, 60 and 80.""",
+    groups={"before the first decay": 1, "epochs of whole batches": 1, "epochs with a last, smaller batch": 2},
+    draw=_draw,
+    reference=rate_at,
+    mistakes=MISTAKES,
+)

@@ -1,0 +1,119 @@
+"""Exercise: how far the mean gradient of a random batch lies from that of all examples."""
+
+import math
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+
+def _spread(gradients: list[list[float]]) -> float:
+    """The trace of the examples' covariance: their mean squared distance from the mean gradient."""
+    return float(np.var(gradients, axis=0).sum())
+
+
+def squared_error(gradients: list[list[float]], batch: int) -> float:
+    """The expected squared distance between the mean of `batch` drawn gradients and that of all."""
+    return _spread(gradients) / batch
+
+
+def _sample(gradients: list[list[float]], batch: int) -> float:
+    return squared_error(gradients, batch) * len(gradients) / (len(gradients) - 1)
+
+
+def _undivided(gradients: list[list[float]], batch: int) -> float:
+    return _spread(gradients)
+
+
+def _divided_twice(gradients: list[list[float]], batch: int) -> float:
+    return _spread(gradients) / batch**2
+
+
+def _divided_by_all(gradients: list[list[float]], batch: int) -> float:
+    return _spread(gradients) / len(gradients)
+
+
+def _root(gradients: list[list[float]], batch: int) -> float:
+    return math.sqrt(squared_error(gradients, batch))
+
+
+def _first(gradients: list[list[float]], batch: int) -> float:
+    return squared_error([gradient[:1] for gradient in gradients], batch)
+
+
+def _mean_coordinate(gradients: list[list[float]], batch: int) -> float:
+    return squared_error(gradients, batch) / len(gradients[0])
+
+
+def _second_moment(gradients: list[list[float]], batch: int) -> float:
+    return float(np.square(gradients).sum(axis=1).mean()) / batch
+
+
+def _without_replacement(gradients: list[list[float]], batch: int) -> float:
+    return _sample(gradients, batch) * (len(gradients) - batch) / len(gradients)
+
+
+MISTAKES = (
+    Mistake(
+        "sample", _sample,
+        "These examples are all there are, their mean is no estimate: divide by their number N, not by N - 1.",
+    ),
+    Mistake("undivided", _undivided, "This is the error of one example: the mean of a batch has 1 / batch of it."),
+    Mistake(
+        "divided twice", _divided_twice,
+        "You divided by batch twice: the mean's squared error shrinks with 1 / batch, its square is taken already.",
+    ),
+    Mistake("divided by all", _divided_by_all, "Divide by the examples drawn, batch, not by all examples."),
+    Mistake("root", _root, "This is the root: the squared distance is asked for."),
+    Mistake("first number", _first, "This is the first number's alone: a squared distance sums over all numbers."),
+    Mistake("mean number", _mean_coordinate, "This is a mean over the gradient's numbers: a squared distance sums."),
+    Mistake(
+        "second moment", _second_moment,
+        "This is the gradients' distance from 0: take the mean gradient off each of them first.",
+    ),
+    Mistake(
+        "without replacement", _without_replacement,
+        "This holds where no example is drawn twice: here each draw is from all examples.",
+    ),
+)  # fmt: skip
+
+
+def _probe(draw: np.random.Generator, group: str, length: int, examples: int, batch: int) -> Probe:
+    values = draw.choice(np.arange(-900, 900), (examples, length), replace=False) / 100
+    return Probe(group, [{"gradients": values.tolist(), "batch": batch}])
+
+
+def _alike(draw: np.random.Generator, group: str, examples: int) -> Probe:
+    gradient = (draw.integers(1, 900, 3) / 100).tolist()
+    return Probe(group, [{"gradients": [gradient] * examples, "batch": int(draw.integers(2, 9))}])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    one, several, edge = "one number a gradient", "several numbers a gradient", "a batch of one, or equal gradients"
+    return [
+        *(_probe(draw, one, 1, examples, batch) for examples, batch in ((4, 2), (5, 3))),
+        *(_probe(draw, several, length, examples, batch) for length, examples, batch in ((2, 5, 3), (3, 4, 2))),
+        _probe(draw, several, 3, 4, int(draw.integers(16, 65))),
+        _probe(draw, edge, 2, 5, 1),
+        *(_alike(draw, edge, examples) for examples in (4, 1)),
+    ]
+
+
+EXERCISE = Compared(
+    id="squared_error",
+    title="The squared error of a batch's gradient",
+    signature="squared_error(gradients: list[list[float]], batch: int) -> float",
+    statement="""\
+gradients[i] is the gradient of example i, a list of numbers, equally long for all examples. `batch` examples are drawn
+from them at random, each draw from all of them, so that an example may be drawn several times (and batch may be larger
+than their number). The mean of the drawn gradients estimates the mean gradient of all examples.
+
+Return the expected squared distance between the two, in the mean over all possible draws: a number, computed without
+drawing anything. The squared distance of two lists is the sum of the squared differences of their numbers.
+
+McCandlish et al. 2018 (arXiv:1812.06162), section 2.2.""",
+    groups={"one number a gradient": 1, "several numbers a gradient": 2, "a batch of one, or equal gradients": 1},
+    draw=_draw,
+    reference=squared_error,
+    mistakes=MISTAKES,
+)

@@ -1,0 +1,124 @@
+"""Exercise: the bytes that each worker sends in one update, with a parameter server and with ring all-reduce."""
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+SERVER, RING = "parameter server", "ring"
+
+
+def traffic(scheme: str, workers: int, size: int) -> list[int]:
+    """Bytes by rank. ValueError for another scheme."""
+    if scheme == SERVER:
+        return [(workers - 1) * size] + [size] * (workers - 1)
+    if scheme == RING:
+        return [2 * (workers - 1) * size // workers] * workers
+    raise ValueError(f"no such scheme: {scheme}")
+
+
+def _to_itself(scheme: str, workers: int, size: int) -> list[int]:
+    if scheme == SERVER:
+        return [workers * size] + [size] * (workers - 1)
+    return [2 * size] * workers if scheme == RING else traffic(scheme, workers, size)
+
+
+def _received_too(scheme: str, workers: int, size: int) -> list[int]:
+    return [2 * sent for sent in traffic(scheme, workers, size)]
+
+
+def _one_way(scheme: str, workers: int, size: int) -> list[int]:
+    right = traffic(scheme, workers, size)
+    return right if scheme == RING else [0, *right[1:]]
+
+
+def _broadcast_once(scheme: str, workers: int, size: int) -> list[int]:
+    right = traffic(scheme, workers, size)
+    return right if scheme == RING else [min(size, right[0]), *right[1:]]
+
+
+def _one_phase(scheme: str, workers: int, size: int) -> list[int]:
+    right = traffic(scheme, workers, size)
+    return right if scheme == SERVER else [sent // 2 for sent in right]
+
+
+def _whole(scheme: str, workers: int, size: int) -> list[int]:
+    return [2 * (workers - 1) * size] * workers if scheme == RING else traffic(scheme, workers, size)
+
+
+def _exchanged(scheme: str, workers: int, size: int) -> list[int]:
+    return traffic({SERVER: RING, RING: SERVER}.get(scheme, scheme), workers, size)
+
+
+def _total(scheme: str, workers: int, size: int) -> list[int]:
+    return [sum(traffic(scheme, workers, size))] * workers
+
+
+def _unchecked(scheme: str, workers: int, size: int) -> list[int]:
+    return traffic(scheme if scheme == SERVER else RING, workers, size)
+
+
+MISTAKES = (
+    Mistake(
+        "to itself", _to_itself,
+        "A worker sends nothing to itself: count workers - 1, not workers.",
+    ),
+    Mistake("received too", _received_too, "You counted what is received as well: only what is sent is asked for."),
+    Mistake("one way", _one_way, "The gradients are only the way there: worker 0 sends the new weights back to each."),
+    Mistake(
+        "broadcast once", _broadcast_once,
+        "Worker 0 sends the weights once for each other worker, all through its own link: that is its bottleneck.",
+    ),
+    Mistake(
+        "one phase", _one_phase,
+        "This is the ring's first half: the sums have to go round as well, in as many steps again.",
+    ),
+    Mistake(
+        "whole gradient", _whole,
+        "In a step of the ring a worker sends one chunk, size / workers bytes, not the whole gradient.",
+    ),
+    Mistake("exchanged", _exchanged, "The two schemes are exchanged: in the ring all workers send equally much."),
+    Mistake("total", _total, "This is what all workers send together: give each worker's own bytes, by rank."),
+    Mistake("unchecked", _unchecked, "The bytes are right: now raise ValueError for a scheme of another name."),
+)  # fmt: skip
+
+
+def _probe(draw: np.random.Generator, group: str, scheme: str, workers: int) -> Probe:
+    size = 4 * workers * int(draw.integers(1000, 1_000_000))
+    return Probe(group, [{"scheme": scheme, "workers": workers, "size": size}])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    workers = draw.choice(np.arange(3, 17), (2, 3), replace=False).tolist()
+    edge = "one worker, or another scheme"
+    return [
+        *(_probe(draw, "parameter server", SERVER, count) for count in workers[0]),
+        *(_probe(draw, "ring", RING, count) for count in workers[1]),
+        *(_probe(draw, edge, scheme, 1) for scheme in (SERVER, RING)),
+        _probe(draw, edge, str(draw.choice(["tree", "gossip", "Ring"])), workers[0][0]),
+    ]
+
+
+EXERCISE = Compared(
+    id="traffic",
+    title="What each worker sends in an update",
+    signature="traffic(scheme: str, workers: int, size: int) -> list[int]",
+    statement="""\
+Each of `workers` workers has a gradient of `size` bytes, a multiple of the number of workers; the weights are as large.
+Return how many bytes each worker sends to others in one update, as a list by rank.
+
+scheme "parameter server": worker 0 is the server, and computes a gradient of its own like the others. Each of the
+others sends it its whole gradient; it sends the new weights to each of them, one by one.
+
+scheme "ring": the gradient is cut into as many equal chunks as there are workers, and summed by ring all-reduce. In
+each step each worker sends one chunk to its neighbour: workers - 1 steps until each chunk's sum is on one worker, and
+as many until every sum is on all workers. Each worker then computes its new weights itself.
+
+Raise ValueError for any other scheme.
+
+Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 2009 (JPDC 69).""",
+    groups={"parameter server": 1, "ring": 2, "one worker, or another scheme": 1},
+    draw=_draw,
+    reference=traffic,
+    mistakes=MISTAKES,
+    relative=1e-9,  # bytes are counted
+)

@@ -1,0 +1,84 @@
+"""The rebuilt table: made-up runs that support or contradict each step; arms differ by one thing."""
+
+import pytest
+import torch
+
+from benchmarks.claims.c32 import ARMS, CLAIM, STEPS, TUNED, judge, picture, recipe, steps
+from cifar.data import shard, shuffle
+
+SETTINGS = {"images": 800, "epochs": 12, "batch_size": 10, "device": "cpu"}
+SPREAD = (-0.004, -0.002, 0.0, 0.002, 0.004)
+
+
+def runs(**means):
+    """Five runs an arm around the means; arms without a mean have 60 %."""
+    given = {name.replace("_", "-", 1): mean for name, mean in means.items()}
+    return {arm: [{"test_accuracy": [0.1, given.get(arm, 0.6) + by]} for by in SPREAD] for arm in ARMS}
+
+
+CLIMB = {"8_base": 0.44, "8_bn": 0.55, "8_scaled": 0.60, "8_warmup": 0.65, "8_lamb": 0.81}
+
+
+def test_each_technique_raises_accuracy():
+    assert judge(runs(**CLIMB)).word == "holds"
+
+
+def test_one_step_that_raises_nothing():
+    verdict = judge(runs(**CLIMB | {"8_scaled": 0.55, "8_warmup": 0.65}))
+    assert verdict.word == "depends" and "raised by batch norm and warmup and LAMB alone" in verdict.sentence
+
+
+def test_every_step_lowers_accuracy():
+    fall = {"8_base": 0.8, "8_bn": 0.7, "8_scaled": 0.6, "8_warmup": 0.5, "8_lamb": 0.4}
+    assert judge(runs(**fall)).word == "fails"
+
+
+def test_within_the_noise():
+    assert judge(runs()).word == "no difference seen"
+    assert judge({arm: values[:1] for arm, values in runs(**CLIMB).items()}).word == "no difference seen"
+
+
+def test_lamb_against_tuned_sgd_takes_the_best_rate_of_each():
+    found = runs(**CLIMB)
+    for arm, mean in zip(TUNED, (0.5, 0.7, 0.6, 0.72, 0.3, 0.3), strict=True):
+        found[arm] = [{"test_accuracy": [mean + by]} for by in SPREAD]
+    assert "LAMB against SGD, the best of three rates each, +2.0 points" in judge(found).sentence
+
+
+def test_some_arms_are_enough_for_a_picture_and_a_verdict():
+    some = {arm: values for arm, values in runs(**CLIMB).items() if arm in ("1-base", "8-base", "8-bn")}
+    assert set(steps(some)) == {"workers", "batch norm"} and judge(some).word == "holds"
+    drawn = picture(some)
+    assert "8-bn 55.0 %" in drawn.alt and "5 or more seeds" in drawn.caption
+
+
+def test_neighbours_differ_by_one_thing():
+    """Network, optimizer, factor of the rate, and size: one of them changes from an arm to the next."""
+
+    def parts(arm):
+        made = recipe(arm, 0, SETTINGS)
+        return made.net.keywords["norm"], made.optimizer, made.factor.func, made.size
+
+    for _, before, after in STEPS:
+        assert sum(a != b for a, b in zip(parts(before), parts(after), strict=True)) == 1, (before, after)
+
+
+def test_equal_batches_make_as_many_updates_as_eight_workers_on_the_same_images_each():
+    order = recipe("8-same-bn", 3, SETTINGS).order
+    assert len(order(0, 0)) == 100 and torch.equal(order(0, 0), shuffle(800, 3, 0)[:100])
+    assert not torch.equal(order(0, 0), order(1, 0))
+    assert len(shard(shuffle(800, 3, 0), 0, 8)) == 100
+
+
+@pytest.mark.parametrize("arm", TUNED)
+def test_tuned_arms_climb_to_their_rate_and_fall_to_zero(arm):
+    made, updates = recipe(arm, 0, SETTINGS), 12 * 10
+    factors = [made.factor(update, 10) for update in range(updates)]
+    assert max(factors) == pytest.approx(1, abs=0.04) and factors.index(max(factors)) in (28, 29, 30)
+    assert factors[0] < 0.05 and factors[-1] < 0.02
+    rate = made.optimizer(made.net()).param_groups[0]["lr"]
+    assert rate == float(arm.split("-")[-1])
+
+
+def test_the_published_settings():
+    assert CLAIM.settings == {"images": 50_000, "epochs": 12, "batch_size": 512} and CLAIM.seeds == 5

@@ -1,0 +1,129 @@
+"""Series of runs: resumed, judged, provisional when small; intervals; the commands' messages."""
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import claims, results, series, spread, table
+from benchmarks.claim import Claim, Picture, Verdict
+from benchmarks.plots import axes
+from benchmarks.workers import WorkersError, on_workers
+
+CLAIM = Claim(
+    id="C00", statement="A sum is larger than its parts.", source="S9", lesson="none", arms=("a", "a-b"), seeds=2,
+    settings={"images": 10}, quick={"images": 3}, caution="",
+    run=lambda arm, seed, settings: {"sum": seed + len(arm), "images": settings["images"]},
+    judge=lambda runs: Verdict("holds" if runs["a-b"][0]["sum"] > 1 else "fails", ""),
+    picture=lambda runs: Picture(axes("x", "y")[0], "a", "b"),
+)  # fmt: skip
+
+
+def measured(folder, seeds=2, **settings):
+    series.measure(CLAIM, folder, {**CLAIM.settings, "device": "cpu", **settings}, range(seeds), CLAIM.arms)
+    return series.saved(CLAIM, folder)
+
+
+def test_each_run_leaves_a_file_that_says_what_it_is(tmp_path):
+    found = measured(tmp_path)
+    file = json.loads((tmp_path / "a-b-1.json").read_text())
+    assert file["values"] == {"sum": 4, "images": 10} and file["settings"]["images"] == 10
+    assert {"cpu", "cores", "date", "torch", "horovod", "commit"} <= set(file["machine"])
+    assert found.runs["a"] == [{"sum": 1, "images": 10}, {"sum": 2, "images": 10}], "an arm whose name begins another's"
+
+
+def test_what_is_done_is_not_repeated(tmp_path):
+    measured(tmp_path, seeds=1)
+    before = (tmp_path / "a-0.json").read_bytes()
+    heard = []
+    series.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
+    assert (tmp_path / "a-0.json").read_bytes() == before and len(heard) == 2
+
+
+def test_an_interrupted_run_leaves_nothing(tmp_path):
+    def interrupted(arm, seed, settings):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        series.measure(dataclasses.replace(CLAIM, run=interrupted), tmp_path, {}, range(1), CLAIM.arms)
+    assert not list(tmp_path.iterdir())
+
+
+def test_few_seeds_and_small_settings_are_provisional(tmp_path):
+    assert measured(tmp_path / "a", seeds=1).provisional == "1 of 2 seeds"
+    assert measured(tmp_path / "b", images=3).provisional == "smaller than declared: images"
+    assert measured(tmp_path / "c", images=11).provisional == ""
+
+
+def test_without_an_arm_there_is_no_verdict(tmp_path):
+    found = measured(tmp_path)
+    assert found.verdict.word == "holds"
+    for path in tmp_path.glob("a-b-*.json"):
+        path.unlink()
+    found = series.saved(CLAIM, tmp_path)
+    assert found.missing == ["a-b"] and found.verdict is None
+
+
+def test_intervals():
+    one, same, apart = [0.5], [0.50, 0.51, 0.49], [0.60, 0.61, 0.59]
+    assert not spread.difference(one, apart).seen and math.isinf(spread.difference(one, apart).low)
+    assert not spread.difference(same, [0.51, 0.50, 0.50]).seen
+    difference = spread.difference(apart, same)
+    assert difference.seen and difference.low < 0.1 < difference.high
+    # t = 2.776 for 4 degrees of freedom; both deviations are 0.01
+    assert difference.high - difference.mean == pytest.approx(2.776 * 0.01 * math.sqrt(2 / 3), rel=1e-3)
+    assert spread.paired([1.0, 2.0, 3.0], [0.9, 1.9, 2.9]).seen
+    assert spread.mean_std([1.0, 3.0]) == "2.00 ± 1.41" and spread.mean_std([1.0]) == "1.00"
+
+
+def test_every_claim_is_complete():
+    for id in claims.IDS:
+        claim = claims.get(id)
+        assert claim.id == id and claim.statement.endswith(".") and claim.source and claim.caution.endswith("."), id
+        assert claim.seeds >= 1 and set(claim.quick) - {"test_images"} <= set(claim.settings) | {"test_images"}, id
+        json.dumps(claim.settings)
+
+
+def test_the_table_has_all_claims_and_says_which_have_no_result(monkeypatch, tmp_path):
+    assert [row.id for row in table.rows()] == list(claims.IDS)
+    monkeypatch.setattr(results, "RESULTS", tmp_path)
+    assert all(row.verdict == "" and row.sentence.startswith("no result yet") for row in table.rows())
+
+
+def benchmarks(*arguments, cwd=None):
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300)
+
+
+def test_help_and_errors_are_short():
+    assert "C01 to C32" in benchmarks("--help").stdout
+    unknown = benchmarks("C99")
+    assert unknown.returncode == 2 and unknown.stderr.count("\n") == 1
+    arm = benchmarks("C32", "--arms", "9-base")
+    assert arm.returncode == 2 and "C32 has no arm 9-base; it has 1-base" in arm.stderr
+
+
+def rank_and_sum(start):
+    import horovod.torch as hvd
+    import torch
+
+    return [hvd.rank(), hvd.allreduce(torch.tensor([float(start + hvd.rank())]), op=hvd.Sum).item()]
+
+
+def fails_on_rank_1():
+    import horovod.torch as hvd
+
+    if hvd.rank() == 1:
+        raise ValueError("rank 1 is not well")
+
+
+def test_a_function_runs_on_real_workers():
+    assert on_workers(f"{__name__}:rank_and_sum", 2, start=3) == [[0, 7.0], [1, 7.0]]
+
+
+def test_workers_that_fail_say_why():
+    with pytest.raises(WorkersError, match="rank 1 is not well"):
+        on_workers(f"{__name__}:fails_on_rank_1", 2)
