@@ -2,7 +2,7 @@
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
 RUN := .venv/bin/python
 
-.PHONY: help setup course data tour test test-all lint format calibrate overhead lock clean
+.PHONY: help setup course data tour lab build notebooks test test-all lint format calibrate overhead lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -10,7 +10,8 @@ help:  ## list the targets
 setup:  ## make .venv: locked dependencies and Horovod
 	@$(PYTHON) source_code/install/install.py
 
-course: setup data tour  ## from a bare machine to the reference solution's grade card
+course: data  ## from a bare machine to the first lesson, the assignment's, and the reference solution's grade card
+	$(RUN) -m lessons --only 00 08
 	$(RUN) -m grader check solutions/assignment --trusted --output runs/course
 
 data: setup  ## fetch CIFAR-10 into the user's cache
@@ -22,6 +23,16 @@ tour: data  ## the six lesson scripts, two short epochs each
 	for lesson in base batch_norm scalelr warmup lamb; do \
 		echo "horovodrun -np 4 python source_code/cifar_$$lesson.py $(TOUR)"; \
 		.venv/bin/horovodrun -np 4 $(RUN) source_code/cifar_$$lesson.py $(TOUR) || exit 1; done
+
+lab: data  ## open the lessons' notebooks in JupyterLab
+	PATH="$(CURDIR)/.venv/bin:$$PATH" $(RUN) -m jupyterlab --notebook-dir=notebooks
+
+build: setup  ## make notebooks/ from the lessons' texts, solutions/NN_name.py
+	@$(RUN) -m grader build
+
+PROFILE ?= quick
+notebooks: data  ## execute all lessons, solved, into runs/PROFILE (PROFILE=quick, laptop or gpu)
+	$(RUN) -m lessons --profile $(PROFILE)
 
 test: setup lint  ## everything that CI runs
 	$(RUN) -m pytest

@@ -1,4 +1,4 @@
-"""The grader's command line: `python -m grader check PATH`, `batch FOLDER`, `machine ADDRESS`."""
+"""The grader's command line: `python -m grader check PATH`, `batch FOLDER`, `machine ADDRESS`, `build`."""
 
 import argparse
 import signal
@@ -48,8 +48,16 @@ def _machine(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def _build(args: argparse.Namespace, console: Console) -> int:
+    from grader import build  # here: the others need neither nbgrader nor the second that it takes to import
+
+    return build.run(args, console)
+
+
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
-    parser = OneLineParser(prog="grader", description="Grade the four-worker assignment.", allow_abbrev=False)
+    parser = OneLineParser(
+        prog="grader", description="Grade the four-worker assignment, and build the notebooks.", allow_abbrev=False
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
     about = "grade a class: every entry of a folder; goes on where it was interrupted"
@@ -60,6 +68,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     command = commands.add_parser("machine", help=about, description=about, allow_abbrev=False)
     command.add_argument("address", metavar="ADDRESS", help="the scheduler's, like tcp://10.0.0.1:8786")
     command.set_defaults(run=_machine)
+    about = "make the learners' notebooks from the lessons' texts in solutions/"
+    command = commands.add_parser("build", help=about, description=about, allow_abbrev=False)
+    command.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a notebook is stale")
+    command.set_defaults(run=_build)
     return parser.parse_args(arguments)
 
 

@@ -1,11 +1,12 @@
 """Shows a claim's saved result in a notebook, and repeats its experiment small, while the learner waits."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 from IPython.display import HTML, display
 from markupsafe import escape
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from benchmarks import claims, series
 from benchmarks.claim import Runs
@@ -33,7 +34,7 @@ def live(id: str, device: str = "auto", seeds: int = 1, arms: tuple[str, ...] | 
     folder = LIVE / id
     for old in folder.glob("*.json"):
         old.unlink()
-    with tqdm(total=len(claim.arms) * seeds, desc=f"{id}, live", unit="run") as bar:
+    with tqdm(total=len(claim.arms) * seeds, desc=f"{id}, live", unit="run", file=sys.stdout) as bar:
         settings = series.settings(claim, quick=True, device=device)
         series.measure(claim, folder, settings, range(seeds), claim.arms, lambda text: bar.update())
     found = series.saved(claim, folder)

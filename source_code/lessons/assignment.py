@@ -1,0 +1,41 @@
+"""The assignment from a notebook: the starter copied to a folder of the learner's own, and its grade."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from IPython.display import HTML, display
+
+from lessons.running import SOURCE, running
+
+STARTER = SOURCE / "assignment"
+REFERENCE = SOURCE.parent / "solutions" / "assignment"
+
+
+def begin(folder: str | Path) -> Path:
+    """Copy the starter to `folder`, unless there is a program already; returns the program's path."""
+    program = Path(folder) / "train.py"
+    if not program.exists():
+        program.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(STARTER / "train.py", program)
+    return program
+
+
+def grade(folder: str | Path, profile: str = "full", output: str | Path = "runs/assignment") -> dict:
+    """Run `grader check` on `folder`, its output passed on, and show the grade card's link; returns `report.json`.
+
+    Raises RuntimeError if the program could not be launched at all (the lines above say why).
+    """
+    report = Path(output) / "report.json"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "grader", "check", str(folder), "--profile", profile, "--output", str(output)]
+    print(f"$ python -m grader {' '.join(command[3:])}", flush=True)
+    with running(command, os.cpu_count() or 1, {"COLUMNS": "110"}) as process:
+        for line in process.stdout:
+            print(line, end="", flush=True)
+    if not report.exists():
+        raise RuntimeError(f"{folder} was not graded: the last line above says why")
+    display(HTML(f'<p>The grade card, with pictures of the run: <a href="{output}/report.html">report.html</a></p>'))
+    return json.loads(report.read_text())

@@ -1,0 +1,96 @@
+"""Executed lessons as HTML pages, and an index with the claims' results. No page needs a script, a network or a file.
+
+Formulas become MathML, pictures are part of the page, and all of it has one style, `style.css`.
+"""
+
+from pathlib import Path
+
+import nbformat
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context
+from latex2mathml.converter import convert
+from markupsafe import Markup
+from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
+from nbconvert.preprocessors import CoalesceStreamsPreprocessor
+from nbformat import NotebookNode
+from pygments.formatters import HtmlFormatter
+
+from benchmarks.table import Row
+from lessons.execute import Executed, kept
+
+HERE = Path(__file__).parent
+PAGES = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+CODE = {scheme: HtmlFormatter(style=style) for scheme, style in {"light": "default", "dark": "github-dark"}.items()}
+
+
+class _Renderer(IPythonRenderer):
+    """Markdown with its formulas as MathML, which browsers draw and screen readers read without a script."""
+
+    def inline_math(self, body: str) -> str:
+        return convert(body)
+
+    def block_math(self, body: str) -> str:
+        return convert(body, display="block")
+
+
+class _Exporter(HTMLExporter):
+    """The cells of a notebook as HTML, without a page around them."""
+
+    def __init__(self):
+        super().__init__(template_name="basic", preprocessors=[CoalesceStreamsPreprocessor])
+
+    @pass_context
+    def markdown2html(self, context, source: str) -> str:
+        """Replaces nbconvert's filter of that name, which leaves formulas to a script."""
+        renderer = _Renderer(escape=False, embed_images=True, exclude_anchor_links=True)
+        return MarkdownWithMath(renderer=renderer).render(source)
+
+
+def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> Path:
+    """Write a page for each executed lesson in `folder`, and `index.html`, whose path is returned."""
+    done = {source: executed for source in sources if (executed := kept(source, folder))}
+    for executed in done.values():
+        _write(executed.path.with_suffix(".html"), lesson_page(nbformat.read(executed.path, as_version=4)))
+    lessons = [_entry(source, done.get(source)) for source in sources]
+    page = PAGES.get_template("index.html").render(
+        style=_style(), profile=profile, lessons=lessons, seconds=sum(one.seconds for one in done.values()), rows=rows
+    )
+    _write(folder / "index.html", page)
+    return folder / "index.html"
+
+
+def lesson_page(notebook: NotebookNode) -> str:
+    """An executed notebook as a page."""
+    notebook.metadata.pop("widgets", None)  # they would be drawn by a script from elsewhere
+    body, _ = _Exporter().from_notebook_node(notebook)
+    page = PAGES.get_template("lesson.html")
+    return page.render(style=_style(), title=title(notebook), body=Markup(body))
+
+
+def title(notebook: NotebookNode) -> str:
+    """A notebook's first heading."""
+    lines = [line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
+    return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "Lesson")
+
+
+def _entry(source: Path, executed: Executed | None) -> dict:
+    """What the index says of a lesson."""
+    if executed is None:
+        return {"name": source.stem, "title": source.stem, "page": "", "seconds": 0}
+    named = title(nbformat.read(executed.path, as_version=4))
+    return {"name": source.stem, "title": named, "page": f"{source.stem}.html", "seconds": executed.seconds}
+
+
+def _style() -> Markup:
+    """The style sheet, with the colours of code on light and on dark paper."""
+    dark = CODE["dark"].get_style_defs(".highlight")
+    return Markup(
+        (HERE / "style.css").read_text() + CODE["light"].get_style_defs(".highlight")
+        + "\n@media screen and (prefers-color-scheme: dark) {\n" + dark + "\n}\n"
+    )  # fmt: skip
+
+
+def _write(path: Path, content: str) -> None:
+    part = path.with_name(path.name + ".part")
+    part.write_text(content, encoding="utf-8")
+    part.replace(path)
