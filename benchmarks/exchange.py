@@ -147,9 +147,9 @@ def each_size(line: Callable[[dist.ProcessGroup], dict]) -> list[dict | None]:
     return lines
 
 
-def measure(way: str, batch_size: int, updates: int, seed: int) -> list[dict | None]:
-    """On each process: bytes, seconds and error of one way, by number of workers."""
-    return each_size(partial(_line, UPDATES[way], batch_size, updates, seed))
+def measure(batch_size: int, updates: int, seed: int) -> dict[str, list[dict | None]]:
+    """On each process: bytes, seconds and error of each way, by number of workers."""
+    return {way: each_size(partial(_line, update, batch_size, updates, seed)) for way, update in UPDATES.items()}
 
 
 def _line(update: Update, batch_size: int, updates: int, seed: int, group: dist.ProcessGroup) -> dict:

@@ -1,7 +1,8 @@
 """What an experiment's function on a worker needs: its share of the machine, the data, and exchanges that sleep.
 
 Horovod's own waiting spins, and with more workers than cores it takes the cores from those who still compute; these
-wait as `cifar.workers.wait_for_gradients` does.
+wait as `cifar.workers.wait_for_gradients` does. Every exchange has a name: without, Horovod numbers them on each worker
+for itself, and workers that were not in all of them wait for each other for ever.
 """
 
 import time
@@ -42,17 +43,22 @@ def wait(handle: int):
     return hvd.synchronize(handle)
 
 
-def total(tensor: Tensor, name: str | None = None, **options) -> Tensor:
+def total(tensor: Tensor, name: str, **options) -> Tensor:
     """The sum over the workers; `options` as for hvd.allreduce."""
     return wait(hvd.allreduce_async(tensor, name=name, op=hvd.Sum, **options))
 
 
-def mean(tensor: Tensor, name: str | None = None, **options) -> Tensor:
+def mean(tensor: Tensor, name: str, **options) -> Tensor:
     """The mean over the workers; `options` as for hvd.allreduce."""
     return wait(hvd.allreduce_async(tensor, name=name, op=hvd.Average, **options))
 
 
-def gather(tensor: Tensor, name: str | None = None) -> Tensor:
+def barrier() -> None:
+    """Wait until all workers are here."""
+    total(torch.zeros(1), "barrier")
+
+
+def gather(tensor: Tensor, name: str) -> Tensor:
     """The workers' tensors below each other, by rank: `(size, ...)`."""
     return wait(hvd.allgather_async(tensor[None], name=name))
 

@@ -6,14 +6,12 @@ after hvd.init() and with the worker's share of the threads set.
 
 import importlib
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from cifar.launch import running
 from cifar.workers import cores
 
 SECONDS = 1800  # an experiment that takes longer hangs
@@ -33,22 +31,11 @@ def on_workers(task: str, size: int, environment: dict[str, str] | None = None, 
 
 
 def _launch(task: str, size: int, folder: Path, environment: dict[str, str]) -> None:
-    here = Path(sys.executable).parent
-    path = os.pathsep.join([str(here), os.environ.get("PATH", "")])
-    threads = str(max(1, cores() // size))
-    variables = os.environ | {"PATH": path, "OMP_NUM_THREADS": threads} | environment
-    command = [here / "horovodrun", "-np", str(size), sys.executable, "-m", "benchmarks.workers", task, folder]
-    log = folder / "log"
-    with log.open("wb") as out:
-        launcher = subprocess.Popen(command, stdout=out, stderr=out, env=variables, start_new_session=True)
-        try:
-            status = launcher.wait(SECONDS)
-        except BaseException:  # Ctrl-C or the time limit: no worker may stay
-            os.killpg(launcher.pid, signal.SIGTERM)
-            launcher.wait()
-            raise
-    if status != 0:
-        raise WorkersError(f"{task} on {size} workers failed:\n" + _last(log.read_text(errors="replace")))
+    command = ["horovodrun", "-np", str(size), sys.executable, "-m", "benchmarks.workers", task, str(folder)]
+    with running(command, size, environment) as launcher:
+        log, _ = launcher.communicate(timeout=SECONDS)
+    if launcher.returncode != 0:
+        raise WorkersError(f"{task} on {size} workers failed:\n{_last(log)}")
 
 
 def _last(log: str) -> str:

@@ -135,8 +135,8 @@ def picture(runs: Runs) -> Picture:
     return Picture(
         figure,
         f"Falling lines of efficiency against the number of workers. {found}.",
-        f"Fitted here: {alpha} ms a message and {beta} ns a byte; the slowest of the measured updates took {spread:.1f} "
-        "times the median. All else is simulated.",
+        f"Fitted here: {alpha} ms a message and {beta} ns a byte; the slowest measured update took {spread:.1f} times "
+        "the median. All else is simulated.",
     )
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from IPython.display import HTML, display
 
-from lessons.running import SOURCE, running
+from cifar.launch import running
+from lessons.running import SOURCE
 
 STARTER = SOURCE / "assignment"
 REFERENCE = SOURCE.parent / "solutions" / "assignment"

@@ -3,25 +3,20 @@
 lines = horovodrun("cifar_base.py", 4, epochs=2, images=4096)
 """
 
-import contextlib
 import json
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-import psutil
 from tqdm import tqdm
 
-from cifar.workers import cores
+from cifar.launch import running
 
 SOURCE = Path(__file__).resolve().parent.parent  # source_code
 SHOWN = 15  # lines of a failed run
 TRACEBACK = "Traceback (most recent call last):"  # a worker's has its rank in front
-END_SECONDS = 5  # for the launcher to end its workers
 
 
 class RunError(RuntimeError):
@@ -77,39 +72,6 @@ def _follow(run: AbstractContextManager[subprocess.Popen], workers: int, epochs:
                 bar.update(int(epoch[1]) - bar.n)
     if process.returncode != 0:
         raise RunError(f"{line} ended with exit status {process.returncode}; its last lines:\n" + _last(written))
-
-
-@contextlib.contextmanager
-def running(command: list[str], workers: int, environment: dict[str, str]) -> Iterator[subprocess.Popen]:
-    """A command and its merged output, run with the threads and programs that so many workers need.
-
-    It has a session of its own, so that an interrupt reaches it through us alone; at the end nothing of it is left.
-    """
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    variables = {"PATH": path, "OMP_NUM_THREADS": str(max(1, cores() // workers)), "PYTHONUNBUFFERED": "1"}
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-        errors="replace", env=os.environ | variables | environment, start_new_session=True,
-    )  # fmt: skip
-    try:
-        yield process
-        process.wait()
-    finally:
-        _end(process)
-        process.stdout.close()
-
-
-def _end(process: subprocess.Popen) -> None:
-    """End a command and all that descends from it: the launcher is asked, what is left after that is killed."""
-    if process.poll() is not None:
-        return
-    launcher = psutil.Process(process.pid)
-    family = [*launcher.children(recursive=True), launcher]
-    process.terminate()
-    for left in psutil.wait_procs(family, timeout=END_SECONDS)[1]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            left.kill()
-    process.wait()
 
 
 def _named(text: str) -> str:

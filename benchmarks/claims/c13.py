@@ -1,0 +1,141 @@
+"""C13: does a smaller per-worker batch limit scaling?
+
+Real Horovod workers, one thread each. Strong scaling divides one global batch among them, weak scaling gives each of
+them that batch. Each is measured with and without exchange of gradients: where workers share cores, only the same
+workers without exchange show what the exchange costs.
+"""
+
+import time
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+from torch.optim import SGD
+
+from benchmarks import worker
+from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.plots import panels
+from benchmarks.spread import Difference, paired
+from benchmarks.workers import on_workers
+from cifar.model import BootcampResNet
+from cifar.workers import wait_for_gradients
+
+SIZES = {"1_worker": 1, "2_workers": 2, "4_workers": 4}
+WAYS = ("strong", "weak")
+
+
+def throughput(batch_size: int, images: int, rounds: int, device: str) -> dict[str, list[float]]:
+    """On a worker: images/s of all workers together, a value a round; `_alone` is without exchange."""
+    split, _ = worker.data(device, images=1024, test_images=1)
+    torch.set_num_threads(1)  # also of a single worker: scaling is from one core to several
+    batches = {"strong": batch_size // hvd.size(), "weak": batch_size}
+    found = {f"{way}{end}": [] for way in WAYS for end in ("", "_alone")}
+    for _ in range(rounds):
+        for way, batch in batches.items():
+            found[way].append(_images_per_s(split, batch, images // batch, exchange=True))
+            found[f"{way}_alone"].append(_images_per_s(split, batch, images // batch, exchange=False))
+    return found
+
+
+def _images_per_s(split, batch: int, updates: int, exchange: bool) -> float:
+    torch.manual_seed(0)
+    net = BootcampResNet().to(split.images.device)
+    optimizer = SGD(net.parameters(), lr=0.01)
+    if exchange:
+        optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters())
+    images, labels = split.batch(torch.arange(batch))
+    for update in range(updates + 1):
+        if update == 1:  # the first one begins together
+            worker.barrier()
+            started = time.perf_counter()
+        optimizer.zero_grad()
+        loss = worker.loss_of(net, images, labels)
+        loss.backward()
+        wait_for_gradients(optimizer)
+        optimizer.step()
+    seconds = time.perf_counter() - started + 0 * loss.item()  # a GPU has finished when it can tell the loss
+    return hvd.size() * updates * batch / worker.mean(torch.tensor(seconds), "seconds").item()
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Rank 0's numbers; the times are means over the workers."""
+    options = {name: settings[name] for name in ("batch_size", "images", "rounds", "device")}
+    return on_workers("benchmarks.claims.c13:throughput", SIZES[arm], **options)[0]
+
+
+def rounds(runs: Runs, arm: str, name: str) -> np.ndarray:
+    """Images/s of every round of every run."""
+    return np.concatenate([run[name] for run in runs[arm]])
+
+
+def efficiency(runs: Runs, arm: str, way: str) -> np.ndarray:
+    """Images/s with exchange over images/s of the same workers without it, by round."""
+    return rounds(runs, arm, way) / rounds(runs, arm, f"{way}_alone")
+
+
+def gaps(runs: Runs) -> dict[str, Difference]:
+    """Strong minus weak scaling's efficiency, by arm with several workers."""
+    return {
+        arm: paired(efficiency(runs, arm, "strong"), efficiency(runs, arm, "weak")) for arm in SIZES if SIZES[arm] > 1
+    }
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds where dividing the batch leaves the workers a smaller part of their speed than keeping it."""
+    found = gaps(runs)
+    parts = [
+        f"with {SIZES[arm]} workers the exchange leaves {efficiency(runs, arm, 'strong').mean():.0%} of the speed with "
+        f"the batch divided, {efficiency(runs, arm, 'weak').mean():.0%} with the batch kept: "
+        f"{gap.text(100, 0, ' points')}"
+        for arm, gap in found.items()
+    ]
+    text = "; ".join(parts)
+    most = found["4_workers"]
+    if not most.seen:
+        return Verdict("no difference seen", f"{text}.")
+    return Verdict("holds" if most.mean < 0 else "fails", f"{text}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Left: images/s of all workers; right: what the exchange leaves of it."""
+    share = "speed with exchange / without (%)"
+    figure, (left, right) = panels(("workers", "images/s of all workers"), ("workers", share))
+    sizes = list(SIZES.values())
+    names = {"strong": "global batch fixed (strong)", "weak": "per-worker batch fixed (weak)"}
+    for way, name in names.items():
+        for end, more in (("", ""), ("_alone", ", no exchange")):
+            found = [rounds(runs, arm, way + end) for arm in SIZES]
+            bars = [of.std(ddof=1) if len(of) > 1 else 0 for of in found]
+            left.errorbar(sizes, [of.mean() for of in found], bars, capsize=3, label=name.split(" (")[0] + more)
+    for way, name in names.items():
+        found = [100 * efficiency(runs, arm, way) for arm in SIZES]
+        bars = [of.std(ddof=1) if len(of) > 1 else 0 for of in found]
+        right.errorbar(sizes, [of.mean() for of in found], bars, capsize=3, label=name)
+    for ax in (left, right):
+        ax.set(xticks=sizes, ylim=(0, None))
+        ax.legend(fontsize=8)
+    strong, weak = (efficiency(runs, "4_workers", way).mean() for way in WAYS)
+    return Picture(
+        figure,
+        "Left: images a second of one, two and four workers, four lines. Right: the share of the speed that is left "
+        f"with exchange, at four workers {strong:.0%} (batch divided) and {weak:.0%} (batch kept).",
+        f"With four workers the exchange leaves {strong:.0%} of the speed with the batch divided and {weak:.0%} with "
+        f"the batch kept (bars: standard deviation over {len(rounds(runs, '4_workers', 'weak'))} rounds).",
+    )
+
+
+CLAIM = Claim(
+    id="C13",
+    statement="Smaller per-worker batches limit scaling: with a fixed global batch it saturates first.",
+    source="S1",
+    lesson="04_horovod",
+    arms=tuple(SIZES),
+    seeds=3,
+    settings={"batch_size": 128, "images": 2048, "rounds": 5},
+    quick={"images": 128, "rounds": 2},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few short rounds, and whatever else the machine does meanwhile, make the speeds scatter.",
+    alone=True,
+)

@@ -1,0 +1,134 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 00 Start here
+#
+# **After this notebook you will be able to** say what this course covers and in which order, what your machine can do,
+# and start four workers that train one network together.
+#
+# **Time:** 5 minutes on 2 CPU cores. **Builds on:** Python, and having trained some network before.
+#
+# Training a network on one processor is slow, so people use several. The usual way is *data parallelism*: every
+# **worker** (a process, with a GPU of its own if there is one) holds a copy of the network, computes the gradient on its
+# **shard** of the data, and all workers apply the mean of their gradients. It sounds as if nothing could go wrong. A lot
+# can, mostly in silence: the program runs, the loss falls, and the result is worse than it should be. This course is
+# about what happens then, and why.
+#
+# It makes claims only that it can show. Each comes with an experiment that you can run here, small, and with a saved
+# result of the full experiment: several seeds, test images, spread, machine, and the command that repeats it.
+
+# %% tags=["parameters"]
+workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
+
+# %% [markdown]
+# ## The map
+#
+# | | notebook | minutes | you learn |
+# | --- | --- | --- | --- |
+# | 01 | Gradient descent and noise | 30 | why a batch's gradient is noisy, and how much |
+# | 02 | One worker | 40 | a training program, line by line: where its time and memory go |
+# | 03 | Data parallelism by hand | 60 | a ring all-reduce and a parameter server of your own |
+# | 04 | Horovod | 50 | the few lines that turn one worker into many, and how to look inside |
+# | 05 | Why it converges worse | 50 | epochs against updates, rates, and the critical batch size |
+# | 06 | Techniques | 50 | batch norm, scaled rates, warmup, momentum correction, LAMB |
+# | 07 | Famous results re-examined | 30 | a published table, rebuilt one factor at a time |
+# | 08 | Assignment | 90 | your own four-worker program, graded by what its workers do |
+# | 09 | Beyond one machine | 30 | thousands of workers, many hosts, and PyTorch's own DDP |
+# | 99 | References | | every source, once |
+#
+# Go through them in order the first time: each uses the words of those before it. Where a cell says `live`, you wait for
+# a small experiment (seconds to a minute and a half); where it says `saved`, you see the full one at once.
+
+# %% [markdown]
+# ## Your machine
+#
+# Nothing here needs a GPU. If you have some, the same commands use them.
+
+# %%
+import psutil
+import torch
+
+from cifar.workers import autocast, cores
+
+gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+fast = autocast(torch.device("cuda" if gpus else "cpu")).__class__.__name__ == "autocast"
+print(f"CPU cores: {cores()}   memory: {psutil.virtual_memory().total / 2**30:.0f} GiB   GPUs: {gpus or 'none'}")
+print("bfloat16 arithmetic:", "yes, networks run about twice as fast" if fast else "no, networks run in float32")
+
+# %% [markdown]
+# With fewer cores than workers the workers take turns. They still compute what workers on machines of their own would
+# compute, which is all that most experiments here need: *what* is learned does not depend on the clock. Where time
+# itself is the question, the notebooks say how they keep it honest.
+#
+# ## Four workers, one network
+#
+# `horovodrun` starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod
+# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10: 50,000 small pictures
+# of ten kinds of things, of which we use the first few thousand to be quick. In a terminal you would type what the first
+# line below shows.
+
+# %%
+from lessons import axes, horovodrun, show
+
+lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch_size=64, seed=seed, device=device)
+
+# %%
+figure, ax = axes("epoch", "test accuracy (%)")
+accuracy = [0.1, *(line["test_accuracy"] for line in lines)]
+ax.plot(range(len(accuracy)), [100 * value for value in accuracy])
+ax.set_xticks(range(len(accuracy)))
+last = lines[-1]
+show(
+    figure,
+    alt=f"A line from 10 % (guessing) to {last['test_accuracy']:.1%} test accuracy after {len(lines)} epochs.",
+    caption=f"{workers} workers on {images:,} images: {last['test_accuracy']:.1%} of the test images are right after "
+    f"{sum(line['seconds'] for line in lines):.0f} s of training, at {last['images_per_s']:,.0f} images/s together.",
+)
+
+# %% [markdown]
+# That is a short run, so the accuracy is low. What matters is what happened: four processes each saw a quarter of the
+# images, and after every batch they agreed on one gradient. At the end all four held the same network, and one of them
+# wrote it down.
+#
+# **Why a command, and not a function?** A notebook is one process. Workers are processes of their own, and they have to
+# be *launched*, not forked from the notebook: a forked copy of a process that has already used threads or a GPU may hang.
+# All live runs in this course start workers that way.
+#
+# ## If something fails
+#
+# - *Very slow:* close other programs. Four workers on two cores leave nothing for anybody else.
+# - *A run hangs:* interrupt the cell (the square button). The workers are ended with it.
+# - *CIFAR-10 is missing:* `python -m cifar.sources` fetches it, and says what is wrong if it cannot.
+#
+# ## Summary
+#
+# - A worker is a process with a copy of the network; data parallelism means that each uses its shard of the data, and
+#   all apply the mean gradient.
+# - Rank says which worker this is, size how many there are.
+# - The course shows each of its claims twice: live and small, saved and in full.
+#
+# ## Questions
+#
+# <details><summary>Four workers with 64 images each make one update. How many images went into it?</summary>
+#
+# 256: the mean of four means over 64 images each is the mean over all of them. This is called the global batch.
+#
+# </details>
+#
+# <details><summary>The workers above started from different random seeds for distorting images, but hold equal networks.
+# Why?</summary>
+#
+# Before the first update, worker 0 sends its weights to all others. From then on all apply the same mean gradient to the
+# same weights.
+#
+# </details>

@@ -1,0 +1,405 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 01 Gradient descent and its noise
+#
+# **After this notebook you will be able to** say how far a batch's gradient is from the gradient of all images, predict
+# where SGD ends and how long it stays on a saddle, measure the gradient noise scale with a few workers, and read from
+# it how large a batch is worth its images.
+#
+# **Time:** 45 minutes on 2 CPU cores, about one of them waiting. **Builds on:** 00, and a little PyTorch.
+#
+# Why begin here, in a course about many GPUs? Several workers that average their gradients do one thing to the
+# mathematics: they make the batch larger. So everything that surprises people about many GPUs begins with what a
+# batch's size does to a step.
+
+# %% tags=["parameters"]
+workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
+
+# %%
+import numpy as np
+import torch
+from IPython.display import Markdown
+
+from benchmarks.claims import c11, c28
+from cifar.data import load
+from lessons import axes, live, saved, show
+
+torch.manual_seed(seed)
+
+# %% [markdown]
+# ## All the data, or a part of it?
+#
+# A network with weights $w$ has a loss $\ell_i(w)$ for image $i$, and $L(w) = \frac1N \sum_i \ell_i(w)$ for all $N$
+# images. **Gradient descent** goes downhill by all of them:
+#
+# $$ w \leftarrow w - \eta\, g, \qquad g = \nabla L(w) = \frac1N \sum_{i=1}^{N} \nabla \ell_i(w). $$
+#
+# $\eta$ is the learning rate, in this course just the *rate*. **Stochastic gradient descent** (SGD) draws $B$ images at
+# random for each update and uses their mean gradient $\hat g$ instead. An update costs $B$ images rather than $N$.
+#
+# To see both, take a model with two weights, so that its loss is a surface we can draw. It predicts the brightness of
+# the middle of an image from that of its left and of its right edge. Each brightness is shifted and scaled to mean 0
+# and deviation 1.
+
+# %%
+train, test = load(limit=images)
+columns = train.images.double().mean(dim=(1, 2))  # (N, 32): the mean of each column of pixels
+left, middle, right = (part.mean(1) for part in columns.split([8, 16, 8], dim=1))
+left, middle, right = ((part - part.mean()) / part.std() for part in (left, middle, right))
+inputs, targets = torch.stack([left, right], dim=1), middle
+print("inputs", tuple(inputs.shape), "targets", tuple(targets.shape))
+
+# %% [markdown]
+# With half the mean squared error as the loss, the gradient is one line. The two methods differ in which rows it gets.
+
+
+# %%
+def gradient(w, rows):
+    errors = inputs[rows] @ w - targets[rows]
+    return inputs[rows].T @ errors / len(rows)
+
+
+def descend(choose, rate=0.1, updates=150):
+    w = torch.tensor([-1.0, 0.6], dtype=torch.float64)
+    for _ in range(updates):
+        w = w - rate * gradient(w, choose())
+    return w
+
+
+everything = torch.arange(len(targets))
+print("gradient descent", descend(lambda: everything).tolist())
+for _ in range(3):
+    print("SGD, 8 images   ", descend(lambda: torch.randint(len(targets), (8,))).tolist())
+
+# %% [markdown]
+# Gradient descent gives the same answer each time. SGD gives another one each time, near it. Is it just not finished?
+# It is as finished as it will ever be. Near the minimum $g$ vanishes, but $\hat g$ does not: each batch has its own
+# opinion, and every update is a small kick. The slope pulls back. Where the two balance, the distance from the minimum
+# stays, and for small rates
+#
+# $$ \sqrt{\mathbb E \lVert w - w^* \rVert^2} \approx c\, \sqrt{\eta / B} $$
+#
+# with a $c$ that depends on the problem alone (Mandt et al. 2017, arXiv:1704.04289, treat SGD that way, as a random
+# process that has settled). Halving the rate or doubling the batch does the same.
+#
+# **What to look at:** on the left the two paths. On the right the distance at which SGD stays, for three rates and
+# three batch sizes: do all nine points lie on one line, and is its slope one half?
+
+# %%
+runs = live("C12", device=device)
+
+# %% [markdown]
+# The full experiment has more runs side by side, over all images:
+
+# %%
+result = saved("C12")
+
+# %% [markdown]
+# Three things to take along.
+#
+# - **Both got there, at very different prices.** The caption counts the images that each path used. While the minimum
+#   is far away, a rough direction is all you need, and a rough direction is cheap.
+# - **Only the ratio $\eta / B$ matters** for where SGD ends. If four workers make the batch four times as large and you
+#   multiply the rate by four, the noise at the end is what it was. Remember this when notebook 05 asks whether the rate
+#   should grow with the number of GPUs.
+# - **Theory is for small rates.** It lets the rate go to zero. Look at the highest rate on the right: its points tend
+#   to lie above the line, since such large steps overshoot along the steep direction of the valley.
+
+# %% [markdown]
+# ## How wrong is the gradient of a batch?
+#
+# A question that stands behind many others, in the words of a puzzled user of two GPUs: is an average of gradients not
+# less accurate than "the" gradient?
+#
+# Look at the formula of $g$ again. "The" gradient *is* an average, over all images. A batch's gradient is an average
+# over fewer. Draw the $B$ images independently, and let $\Sigma$ be the covariance of a single image's gradient. The
+# variance of a mean of $B$ independent draws is that of one draw divided by $B$, in each coordinate; summed over all
+# coordinates,
+#
+# $$ \mathbb E \lVert \hat g - g \rVert^2 = \frac{\operatorname{tr} \Sigma}{B}. $$
+#
+# The trace $\operatorname{tr} \Sigma$ is the mean squared distance of an image's gradient from $g$. (If a batch may not
+# contain an image twice, the error is smaller still, by the factor $(N - B) / (N - 1)$: with $B = N$ nothing is left to
+# chance. The batches of an epoch's shuffle are of that kind.)
+#
+# Your turn: compute that error, exactly and without drawing anything.
+
+
+# %% exercise="squared_error"
+def squared_error(gradients: list[list[float]], batch: int) -> float:
+    ### BEGIN SOLUTION
+    gradients = np.array(gradients)
+    distances = np.square(gradients - gradients.mean(axis=0)).sum(axis=1)
+    return float(distances.mean()) / batch
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Now with a real network. The experiment trains the lessons' small ResNet for a few updates, computes the gradient over
+# all training images, and then the gradients of many batches. Their mean squared distance is drawn in units of
+# $\lVert g \rVert^2$: at 1, the error is as long as what it is an error of.
+#
+# **What to look at:** if averaging over more images made the gradient worse, the line would rise. If theory is right
+# it falls with slope $-1$. And look where it crosses 1.
+
+# %%
+networks = live("C03", device=device)["gradients"]
+
+# %%
+result = saved("C03")
+
+# %% [markdown]
+# So the answer is the other way round. An average over more images, also over more *workers'* images, is closer to the
+# gradient of all. If two GPUs end at a lower accuracy than one, the accuracy of the averaged gradient is not why.
+# Notebook 05 finds the reasons.
+#
+# The lines of different networks are parallel, yet not on top of each other. The slope is mathematics. The height is
+# how much the images disagree at that point of that training, and it is about to become the most useful number here.
+#
+# **"Average or sum?"** Horovod averages the workers' gradients unless you ask for the sum (`op=hvd.Sum`). The sum over
+# $K$ workers is $K$ times the average: the same direction, and as if the rate were $K$ times as high. Neither is wrong,
+# but know which one you have before you touch the rate.
+
+# %% [markdown]
+# ## Does a large batch get stuck at saddle points?
+#
+# Less noise is better, then? A common worry says no: at a saddle the gradient is zero, noise is what pushes you off,
+# and a large batch has too little of it.
+#
+# The smallest saddle is $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$: a valley along $x$, a ridge along
+# $y$, and a minimum on each side, at $y = \pm 1$. Start on the ridge at $y = 0$ and descend. The gradient of a batch is
+# the true one plus noise of variance $1/B$.
+
+
+# %%
+def walk(batch, rate=0.01, updates=1500, start=0.0):
+    y, path, draw = start, [], np.random.default_rng(seed)
+    for _ in range(updates):
+        y -= rate * (y**3 - y + draw.normal() / np.sqrt(batch))
+        path.append(y)
+    return np.abs(path)
+
+
+# %%
+figure, ax = axes("update", "distance from the saddle, |y|")
+for batch in (1, 64, 4096):
+    ax.semilogy(walk(batch), marker="", label=f"{batch} images a batch")
+ax.semilogy(walk(np.inf, start=1e-6), marker="", label="no noise, started 0.000001 beside the ridge")
+ax.legend()
+show(
+    figure,
+    "Four lines, distance from the saddle by update: all end at 1, the larger the batch, the later.",
+    "One walker for each batch size. Once it is off the ridge, it moves away exponentially, whatever the batch.",
+)
+
+# %% [markdown]
+# Close to the ridge each update multiplies $y$ by $1 + \eta$, noise or not. Noise only decides how far from the ridge
+# that growth begins: about $1 / \sqrt B$. To grow from there to a fixed distance takes a number of updates that is
+# *logarithmic* in it,
+#
+# $$ t \approx \frac{\ln(c\, B / \eta)}{2 \eta}. $$
+#
+# Without any noise, and exactly on the ridge, you would stay for ever. But a millionth beside it is enough, as the last
+# line shows. A random start is never exactly on the ridge.
+#
+# The experiment lets many walkers go and waits until half of them are away. Once with one rate for all batch sizes, and
+# once with the rate multiplied by the batch size.
+#
+# **What to look at:** which of the two axes, updates or images, grows with the batch, and how fast? And what does the
+# scaled rate change?
+
+# %%
+runs = live("C11", device=device)
+# %%
+result = saved("C11")
+
+# %%
+batches = np.array([1, 10, 100, 1000, 10_000])
+updates = c11.theory(c11.BASE_RATE, batches)
+rows = "\n".join(f"| {b:,} | {u:.0f} | {u * b:,.0f} |" for b, u in zip(batches, updates, strict=True))
+Markdown("What the theory says at one rate:\n\n| batch size | updates | images |\n|---:|---:|---:|\n" + rows)
+
+# %% [markdown]
+# "Stuck" is too strong a word, and there is something in it.
+#
+# - At one rate the **updates** grow, but only by the same amount each time the batch grows tenfold. The **images** grow
+#   in proportion to the batch and a little more. If you count epochs, as most people do, a large batch does look stuck.
+# - With the rate scaled, each image's say stays what it was. The images needed hardly change, and the updates fall. It
+#   was the small steps that kept the large batch there, more than the missing noise.
+# - That works as long as steps are small beside the surface's bends: $(1+\eta)^t$ is $e^{\eta t}$ for small rates only.
+#   At the largest scaled rates you see the images creep up.
+#
+# High-dimensional losses have saddles in great numbers (Dauphin et al. 2014, arXiv:1406.2572), and noisy descent leaves
+# them in reasonable time (Ge et al. 2015, arXiv:1503.02101). What the toy cannot tell is how often a real training run
+# comes near one.
+
+# %% [markdown]
+# ## How large may a batch be?
+#
+# Back to the question with money in it. A batch of twice the size gives a better gradient and costs twice as much. When
+# is it worth it?
+#
+# Take a step with the best rate for its batch. How much lower is the loss afterwards, in expectation? For a loss that
+# is curved like a bowl, McCandlish et al. (2018, arXiv:1812.06162) find
+#
+# $$ \Delta L(B) = \frac{\Delta L_{\max}}{1 + \mathcal B / B}, \qquad
+#    \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
+#
+# (Here in its simple form, for a bowl that is equally round in all directions.) $\mathcal B$ is the **gradient noise
+# scale**, in images. It is the batch size at which the error $\operatorname{tr} \Sigma / B$ is as long as the gradient:
+# where the line crossed 1 in the figure above.
+#
+# If every step gains so much less, training takes so many more of them, for $S$ updates and $E = S B$ images:
+#
+# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad E = E_{\min} \left(1 + \frac{B}{\mathcal B}\right). $$
+#
+# Far below $\mathcal B$, twice the batch halves the updates for the same images: a perfect bargain. Far above it, the
+# same number of updates costs twice the images. At $B = \mathcal B$ you pay twice the least of both. So this is the
+# **critical batch size**.
+#
+# ### Measuring it with workers
+#
+# $g$ over all images is too dear to compute, and per-image gradients are too many to store. But $K$ workers have what
+# we need lying about. Each has a gradient of its $b$ images; the all-reduce gives the average, a gradient of $Kb$. On
+# average over many batches the squared length of a batch's gradient is
+#
+# $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
+#
+# Two batch sizes, two equations, two unknowns. Solve them:
+
+
+# %% exercise="noise_scale"
+def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
+    ### BEGIN SOLUTION
+    if not 0 < small_batch < big_batch:
+        raise ValueError("small_batch must be above 0, and below big_batch")
+    gradient = (big_batch * norm2_big - small_batch * norm2_small) / (big_batch - small_batch)
+    noise = (norm2_small - norm2_big) / (1 / small_batch - 1 / big_batch)
+    if gradient <= 0:
+        raise ValueError("the gradient is lost in the noise: take larger batches")
+    return noise / gradient
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Try it on your live run of the gradients' errors. That one did compute $g$, so it knows the answer: error times batch
+# size, over $\lVert g \rVert^2$.
+
+# %%
+sizes, errors, square = (np.array(networks[0][name]) for name in ("sizes", "errors", "squared_norm"))
+lengths = square + errors  # the mean squared length of a batch's gradient
+yours = noise_scale(int(sizes[0]), int(sizes[-1]), float(lengths[0]), float(lengths[-1]))
+Markdown(f"Your function: **{yours:.0f}** images. From the full gradient: **{sizes[0] * errors[0] / square:.0f}**.")
+
+# %% [markdown]
+# ### Does it predict the critical batch size?
+#
+# Now the whole experiment, with both halves independent of each other.
+#
+# 1. Real Horovod workers train a small convolutional network together. At each update each of them contributes its own
+#    gradient and the gradient's squared length to the all-reduce. That is `norms`, below.
+# 2. One process trains the same network from the same weights to the same test loss, with several batch sizes. For each
+#    of them it searches for the rate that needs the fewest updates: a rate at a time, until both neighbours are worse.
+#    Then it fits the hyperbola $S = S_{\min}(1 + B_{\text{crit}} / B)$.
+
+# %%
+import inspect
+
+print(inspect.getsource(c28.norms))
+
+# %% [markdown]
+# **What to look at:** on the left, where the line bends, and whether the dotted line (the noise scale, from the first
+# half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
+
+# %%
+runs = live("C28", device=device)
+
+# %% [markdown]
+# What a batch size costs, from your run. Follow both columns from the top down: which of them is the first to stop
+# paying?
+
+# %%
+sizes, updates = c28.measured(runs)
+rates = [c28.best(runs[f"batch-{size}"][0])[0] for size in sizes]
+rows = "\n".join(
+    f"| {size:,} | {rate:.3f} | {count:.0f} | {count * size:,.0f} |"
+    for size, rate, count in zip(sizes, rates, updates[0], strict=True)
+)
+Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n" + rows)
+
+# %% [markdown]
+# Your run stops at a loss that is reached within seconds. The full experiment goes on to a much lower one:
+
+# %%
+result = saved("C28")
+
+# %% [markdown]
+# How far may you trust it?
+#
+# - The noise scale is that of a **round** bowl. Real curvature differs between directions, and the number that theory
+#   wants weighs the noise by it. So expect the right order of magnitude, and a factor between the two.
+# - There is no single noise scale of a training run. Early on all images agree on the obvious, and it is small. Later
+#   what is left to learn differs from image to image: $\lVert g \rVert^2$ shrinks faster than $\operatorname{tr} \Sigma$,
+#   and the noise scale tends to grow. What you measure for a run is an average over it, and a run to a lower loss has a
+#   larger one.
+# - Both squared lengths must be averaged over many updates *before* you divide. The estimate of $\lVert g \rVert^2$ is a
+#   small difference of two large numbers; from a few batches it can even come out negative. Your exercise refuses those.
+# - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
+#   takes that up, and returns to this experiment.
+#
+# Why does it matter for this course? With $K$ workers and $b$ images each the global batch is $K b$. As long as that is
+# below the critical size, more workers save updates in proportion, and so time. Beyond it they burn images, and power,
+# for ever smaller savings.
+
+# %% [markdown]
+# ## Summary
+#
+# - A batch's gradient is right on average. Its squared error is $\operatorname{tr} \Sigma / B$: averaging over more
+#   images, or more workers, makes it more accurate, not less.
+# - SGD does not come to rest. It stays at a distance of about $c \sqrt{\eta / B}$ from the minimum: lower the rate, or
+#   enlarge the batch.
+# - A large batch leaves a saddle a few updates later and many images later. Scaling the rate takes most of that away.
+# - The gradient noise scale $\operatorname{tr} \Sigma / \lVert g \rVert^2$ can be had from lengths of gradients that
+#   data-parallel training computes anyway. It tells the order of magnitude of the critical batch size, up to which
+#   larger batches pay.
+#
+# **Further reading:** Bottou, Curtis, Nocedal 2018 (arXiv:1606.04838) on what SGD can and cannot do.
+#
+# <details><summary>Question 1: you lower the rate by a factor of 10 near the end of training, and the training loss
+# suddenly falls. Why so suddenly?</summary>
+#
+# SGD had settled at its distance from the minimum, about $c \sqrt{\eta / B}$. With the lower rate that distance is
+# smaller, and the weights get there within a few updates, because it is near. The loss was not stuck for lack of
+# direction but held up by noise. A larger batch at the same rate would have had the same effect.
+#
+# </details>
+#
+# <details><summary>Question 2: a colleague measures a noise scale of 500 images and plans to train with 64 GPUs of 256
+# images each. What do you expect?</summary>
+#
+# The global batch is $64 \cdot 256 = 16384$ images, more than 30 times the noise scale. By $S = S_{\min}(1 +
+# \mathcal B/B)$ the run needs about 3 % more updates than the least possible, and by $E = E_{\min}(1 + B / \mathcal B)$
+# over 30 times the images. Four GPUs would need about one and a half times the updates of 64, on a sixteenth of the
+# hardware. But ask when it was measured: late in training the noise scale is larger, and the large batch less wasteful.
+#
+# </details>
+#
+# <details><summary>Question 3: with the noise scale at 1,000, you estimate it from two batches of 8 and 16 images, once.
+# What is wrong with that?</summary>
+#
+# Both lengths are almost all noise: $\lVert g \rVert^2$ is one part in 126 of the squared length at 8 images, one in
+# 64 at 16. Their difference hardly knows it, and a single pair of batches may well give a negative estimate. Take batch
+# sizes nearer to the noise scale and further apart, and average over many updates before dividing.
+#
+# </details>

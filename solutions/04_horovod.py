@@ -1,0 +1,720 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 04 Horovod
+#
+# **After this notebook you will be able to** turn a training program for one worker into one for many, say what each
+# changed line is for and what happens without it, read Horovod's timeline, and find out why more workers are not
+# faster.
+#
+# **Time:** 50 minutes on 2 CPU cores, about two of them waiting. **Builds on:** 02 (`cifar_single.py`) and 03 (the ring
+# all-reduce, shards, means of means).
+#
+# In the last notebook you averaged gradients by hand. Nobody trains that way: a library does it, in the background,
+# while back-propagation goes on. Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a handful
+# of changed lines. They are easy to copy, and nearly all mistakes in distributed training are one of them left out or half
+# understood. So we take them one by one. Everything here runs on a CPU: this notebook *is* a CPU-only Horovod example.
+
+# %% tags=["parameters"]
+workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
+
+# %%
+import difflib
+from pathlib import Path
+
+from benchmarks.plots import axes
+from benchmarks.workers import on_workers
+from cifar import cli
+from cifar.workers import cores
+from lessons import horovodrun, show
+from lessons.claims import live, saved
+
+# %% [markdown]
+# ## What changes
+#
+# `cifar_single.py` is notebook 02's program. `cifar_base.py` is the same program for several workers, and nothing
+# more. Here is the difference between the two files as they lie in `source_code/`, without their opening comments:
+
+# %%
+source = Path(cli.__file__).parents[1]
+one, many = (
+    (source / name).read_text().split('"""', 2)[2].strip().splitlines() for name in ("cifar_single.py", "cifar_base.py")
+)
+changes = list(difflib.unified_diff(one, many, n=0, lineterm=""))[2:]  # without the files' names
+changes = [line for line in changes if not line.startswith("@@")]
+print("\n".join(changes))
+print(f"\n{sum(line.startswith('+') for line in changes)} of {len(many)} lines are new or changed")
+
+# %% [markdown]
+# Read it with these questions in mind. Each line answers one:
+#
+# | question | answer | section |
+# | --- | --- | --- |
+# | Who am I? | `hvd.init()`, then `hvd.rank()`, `hvd.size()`, `hvd.local_rank()` | MPI's words |
+# | Which device is mine? | `use_device(..., hvd.local_rank(), hvd.local_size())` | A GPU each |
+# | Do all start with equal weights? | `hvd.broadcast_parameters(...)` | An equal start |
+# | How do the weights stay equal? | `hvd.DistributedOptimizer(...)`: all apply the same mean gradient | Average or sum |
+# | Which images are mine? | `shard(order, hvd.rank(), hvd.size())` | Shards |
+# | What number do I report? | `hvd.allreduce(...)`: the mean loss, the sum of correct answers | Counting the test images |
+# | Who writes files? | `if hvd.rank() == 0` | What breaks |
+#
+# Two more lines look like details. The seed is `args.seed + hvd.rank()`, so that each worker distorts its images in
+# another way; but the *shuffle* uses `args.seed` alone, so that all workers cut up one and the same order. Which of the
+# two a seed is for, common or one's own, is worth a thought each time.
+#
+# What is missing? The learning rate. Horovod's own list of changes also scales it by the number of workers. That is not
+# a matter of correctness but of convergence, so it waits for notebooks 05 and 06.
+#
+# ## MPI's words
+#
+# Horovod speaks the language of MPI, the standard by which programs on supercomputers have talked to each other since
+# the 1990s. A handful of words is enough:
+#
+# | word | meaning |
+# | --- | --- |
+# | size | how many workers there are |
+# | rank | this worker's number, from 0 to size - 1 |
+# | local rank | its number among the workers on *its* machine |
+# | broadcast | one worker's value goes to all |
+# | all-reduce | all values are combined (mean, sum, maximum, ...), and all get the result |
+# | all-gather | all get all values, in the order of the ranks |
+# | reduce-scatter | as all-reduce, but each gets only a part of the result; notebook 03's ring begins with it |
+# | barrier | nobody goes on before all are here |
+#
+# The last five are **collectives**: *every* worker has to call them, or those who did wait for the others. The most
+# frequent hang is a collective inside `if hvd.rank() == 0`.
+#
+# The next cell writes a whole program to a file. Before you run the one after it, write down what worker 1 will print.
+
+# %%
+# %%writefile words.py
+import os
+
+import horovod.torch as hvd
+import torch
+
+hvd.init()
+print(f"rank {hvd.rank()} of {hvd.size()}, local rank {hvd.local_rank()}, process {os.getpid()}")
+mine = torch.tensor([10.0 * hvd.rank()])
+last = hvd.size() - 1
+print(
+    f"mine {mine.tolist()}; mean {hvd.allreduce(mine).tolist()}, sum {hvd.allreduce(mine, op=hvd.Sum).tolist()}, "
+    f"all-gather {hvd.allgather(mine).tolist()}, broadcast from the last {hvd.broadcast(mine, root_rank=last).tolist()}"
+)
+if hvd.rank() == 0:
+    print("told by the launcher:", *(f"{name}={os.environ[name]}" for name in ("HOROVOD_RANK", "HOROVOD_SIZE")))
+
+
+# %%
+import os
+import subprocess
+import sys
+
+
+def launch(program: str, count: int) -> None:
+    """Start a program with so many workers, and show what they printed, by rank."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["horovodrun", "-np", str(count), sys.executable, program]
+    print("$ horovodrun -np", count, "python", program)
+    variables = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr[-2000:])
+    print("\n".join(sorted(done.stdout.replace("<stdout>:", " ").splitlines(), key=lambda line: line[:4])))
+
+
+launch("words.py", workers)
+
+# %% [markdown]
+# There is no master program that gives orders. `horovodrun` starts the *same* program several times, as `mpirun` does
+# for MPI, and tells each process its number through environment variables. `hvd.init()` reads them, and the processes
+# find each other. The transport below may be MPI itself, NVIDIA's NCCL between GPUs, or Gloo, which needs nothing but
+# a network: that is what we use. The program does not change.
+#
+# ### Distributed code inside Jupyter
+#
+# Why did we write a file? This notebook is *one* process, so here `hvd.size()` could only be 1. And copying the process
+# by `fork`, as Python's `multiprocessing` may do on Linux, is a trap. A fork copies the memory, but only the one thread
+# that calls it. PyTorch's thread pools, Horovod's background thread and the driver of a GPU belong to threads that do
+# not exist in the copy. If one of them held a lock at that moment, nobody will ever open it. CUDA refuses to work in a
+# forked process at all.
+#
+# So: **launch, do not fork.** Put the program into a file and start it by command, as here. (Horovod's
+# `horovod.run(function, np=4)` does the same for a function: it launches new processes and sends them the function.)
+# What comes back are files and printed lines. All live runs of this course work this way.
+#
+# ## The real script
+#
+# Now `cifar_base.py` itself. We ask Horovod for a *timeline* on the way, through an environment variable: a record of
+# what it did with each tensor, which we read further below.
+
+# %%
+trace = Path("timeline.json").resolve()
+trace.unlink(missing_ok=True)
+lines = horovodrun(
+    "cifar_base.py", workers, epochs=epochs, images=images, batch_size=64, seed=seed, device=device,
+    environment={"HOROVOD_TIMELINE": str(trace)},
+)  # fmt: skip
+lines[-1]
+
+# %% [markdown]
+# One line an epoch, though all workers ran the same code: only rank 0 records. Do not expect much of the accuracy. This
+# network is the bootcamp's without batch normalisation, trained for a moment. How to make it better is the subject of
+# notebooks 05 and 06; here we want to know that it is *right*.
+#
+# ## A GPU each
+#
+# A process that asks for "the GPU" gets number 0. So without a word from you all workers of a machine end up on GPU 0:
+# it runs out of memory, or does all the work while the others idle. Each worker has to be **pinned** to a device of its
+# own, by its *local* rank. Rank will not do: with two machines of four GPUs, rank 5 would ask for a GPU 5 that its
+# machine does not have. If one copy of the model spans several GPUs, a worker takes as many in a row.
+
+# %%
+hosts, gpus = 2, 4
+for span in (1, 2):
+    each = gpus // span  # workers on a host
+    print(f"{hosts} hosts with {gpus} GPUs, {span} for a copy of the model: horovodrun -np {hosts * each}")
+    for rank in range(hosts * each):
+        host, local_rank = divmod(rank, each)
+        own = [f"cuda:{local_rank * span + part}" for part in range(span)]
+        print(f"  rank {rank}: host {host}, local rank {local_rank}, {', '.join(own)}")
+
+# %% [markdown]
+# In plain PyTorch the line is `torch.cuda.set_device(hvd.local_rank())`, before anything else touches a GPU. On a CPU
+# the same thought applies to cores. PyTorch takes all of them by default, so four workers on two cores would start
+# eight threads that fight each other. `use_device` gives each worker its share, at least one. Horovod's own background
+# thread comes on top.
+#
+# ## An equal start, also after a restart
+#
+# All workers apply the same gradient. Two networks that begin equal stay equal; two that begin apart stay apart. With
+# plain SGD even the distance stays exactly what it was, however long you train. Equal seeds would make an equal start as well, but they are a promise, and a broadcast is a fact: it also holds when one worker
+# has another version of a library, or when only one of them has read a checkpoint.
+#
+# That last case deserves a look. Let us write a checkpoint, as a run that was interrupted would have left it:
+
+# %%
+import torch
+
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+for _ in range(10):
+    optimizer.zero_grad()
+    (net(torch.randn(8, 4)) - 1).square().mean().backward()
+    optimizer.step()
+torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 7}, "checkpoint.pt")
+
+# %% [markdown]
+# Two workers go on from it, but only rank 0 reads the file, as if it lay on a disk that the other cannot see. Then rank
+# 0 sends what it has: first the weights alone, then also the optimizer's state, which for Adam means the running means
+# of each gradient and its square.
+
+# %%
+# %%writefile restart.py
+import horovod.torch as hvd
+import torch
+
+hvd.init()
+torch.manual_seed(hvd.rank())
+found = torch.load("checkpoint.pt") if hvd.rank() == 0 else {"epoch": 0}
+for send_state in (False, True):
+    net = torch.nn.Linear(4, 1)
+    optimizer = hvd.DistributedOptimizer(torch.optim.Adam(net.parameters(), lr=0.05), net.named_parameters())
+    if hvd.rank() == 0:
+        net.load_state_dict(found["net"])
+        optimizer.load_state_dict(found["optimizer"])
+    if send_state:
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    hvd.broadcast_parameters(net.state_dict(), root_rank=0)
+    epoch = hvd.broadcast_object(found["epoch"], root_rank=0)
+    for _ in range(10):  # all workers apply the same mean gradient
+        optimizer.zero_grad()
+        (net(torch.randn(8, 4)) - 1).square().mean().backward()
+        optimizer.step()
+    weights = [round(value, 3) for value in net.weight[0].tolist()]
+    print(
+        f"from epoch {epoch}, state {'sent' if send_state else 'not sent'}: ten updates later the weights are {weights}"
+    )
+
+# %%
+launch("restart.py", 2)
+
+# %% [markdown]
+# Same weights at the start, same gradients, and yet the workers part if the state is not sent: each turns the gradient
+# into another step. So after a restart send weights, optimizer state, epoch number, and the state of anything else that
+# decides what a step is (a scheduler, a loss scale). In `cifar_base.py` a fresh optimizer has no state, so the one
+# broadcast is enough.
+#
+# Two traps in the order of the lines. Load the optimizer's state into the *wrapped* optimizer: `DistributedOptimizer`
+# makes a new one, which keeps the rate but not what Adam has gathered so far. And send the state *before* the weights:
+# on a worker that has no state yet, Horovod makes an update with zero gradients to create one. With weight decay such
+# an update moves the weights. The broadcast of the weights then puts that right.
+#
+# ## Average or sum?
+#
+# `hvd.allreduce` and `DistributedOptimizer` **average** unless you say `op=hvd.Sum`. For a loss that is a mean over the
+# batch the average is right: you then have the mean over the global batch, if all workers' batches are equally large
+# (notebook 03). A sum of $K$ means is $K$ times as long, which with SGD is a rate that is secretly multiplied by $K$.
+# Code ported from another library often sums: PyTorch's own `dist.all_reduce` does. If you also scale the rate, you have
+# scaled twice. And with Adam you may not even notice, because it divides the factor out again.
+#
+# For *counts* the sum is right, and the mean is a number that nobody wants. That is why the script averages the loss,
+# but sums the correct answers.
+#
+# What has to agree is the pairing. Horovod matches tensors by **name**, not by the order in which they come: worker 1
+# may have its last layer's gradient ready before worker 0 has. Hence `named_parameters=`. The workers announce what they
+# have, rank 0 counts, and when all have announced a tensor its all-reduce begins.
+#
+# ## Shards: is every GPU seeing the same data?
+#
+# If nobody divides the images, yes. Each worker reads all of them, and if the seeds are equal as well, all compute the
+# same gradient: several GPUs, the heat of several GPUs, and the result of one. Nothing fails. Accuracy per epoch is
+# even fine. Horovod does not divide data for you; it does not know what data is.
+#
+# Dividing means: one shuffle that all workers agree on, cut up by rank, equally many for each.
+
+# %% exercise="shard_indices"
+import torch
+
+
+def shard_indices(count: int, rank: int, size: int, seed: int, epoch: int) -> list[int]:
+    """The images that a worker uses in an epoch, in order: equally many on each, no image on two."""
+    ### BEGIN SOLUTION
+    generator = torch.Generator().manual_seed(seed * 100_003 + epoch)
+    order = torch.randperm(count, generator=generator)
+    return order[: count // size * size][rank::size].tolist()
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Your function for a few images. Look for the image that nobody uses, and whether it is another one in the next epoch:
+
+# %%
+size, count = 4, 17
+for epoch in range(2):
+    shards = [shard_indices(count, rank, size, seed, epoch) for rank in range(size)]
+    used = set().union(*shards)
+    print(f"epoch {epoch}: {shards}, left out: {sorted(set(range(count)) - used)}")
+
+# %% [markdown]
+# Why must all have equally many? Because each update is a collective. A worker with one batch more than the others
+# waits for partners that have already gone home. Horovod then prints every minute that some ranks stall, and waits
+# on. (`hvd.join()` lets a worker that is done answer with zeros; but zeros then count in the mean.)
+#
+# ## Counting the test images
+#
+# In *evaluation* no image may be left out, and none may count twice. But ten images do not go into four equal shards.
+# Libraries have two ways to deal with that, and both change the result a little. PyTorch's `DistributedSampler` fills
+# up the shards with images from the start of the list:
+
+# %%
+import numpy as np
+from torch.utils.data import DistributedSampler
+
+right = torch.tensor([0, 0, 1, 1, 1, 1, 1, 1, 1, 1.0])  # which of ten images a network gets right
+padded = [list(DistributedSampler(range(len(right)), size, rank, shuffle=False)) for rank in range(size)]
+unequal = [list(range(len(right)))[rank::size] for rank in range(size)]
+print("padded: ", padded, "\nunequal:", unequal)
+
+
+def mean_of_means(shards: list[list[int]]) -> float:
+    return float(np.mean([right[shard].mean() for shard in shards]))
+
+
+print(f"mean over padded shards:           {mean_of_means(padded):.4f}  ({sum(map(len, padded))} images)")
+print(f"mean of the unequal shards' means: {mean_of_means(unequal):.4f}  (images in small shards weigh more)")
+counted = sum(right[shard].sum().item() for shard in unequal) / sum(map(len, unequal))
+print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mean():.4f})")
+
+# %% [markdown]
+# **All-reduce counts, not accuracies.** Two sums, of the correct answers and of the images, are right for any shards,
+# padded ones excepted. Evaluation needs no equal numbers of batches, because it exchanges nothing on the way: each
+# worker counts, and one all-reduce at the end is all.
+#
+# How wrong can padding be with CIFAR-10's 10,000 test images? Not much:
+
+# %%
+tested = 10_000
+for size_now in (4, 7, 64, 600):
+    extra = -tested % size_now
+    print(f"{size_now:3} workers: {extra:3} images counted twice, an error of up to {100 * extra / tested:.2f} points")
+
+# %% [markdown]
+# A small error, then, of the size of the differences that papers report. And one number that is far from the truth more
+# often: the accuracy of rank 0 alone, on its shard. It looks just like the real one, and scatters more.
+#
+# ## Reading the timeline
+#
+# Back to the record of our run. Horovod writes it in the format of Chrome's tracing tool: open `timeline.json` at
+# `chrome://tracing` or `ui.perfetto.dev` and each tensor is a row. Here is what happens in a row:
+#
+# - `NEGOTIATE_ALLREDUCE`: from the moment when the first worker announced the gradient until all have. Long bars here
+#   mean that workers wait for each other: a slow one, or one that does something else.
+# - `ALLREDUCE`: the exchange, with its parts. `MEMCPY_IN_FUSION_BUFFER` collects small tensors, `GLOO_ALLREDUCE`
+#   (`NCCL_ALLREDUCE`, `MPI_ALLREDUCE`) sends them round the ring, `MEMCPY_OUT_FUSION_BUFFER` hands them out again. Long
+#   bars here mean that the network is the limit.
+# - Gaps: nobody has a gradient yet. That is computing.
+#
+# We read the file with the same module that grades your assignment, and pick a usual update of the network's weights.
+
+# %%
+from cifar.model import BootcampResNet, no_norm
+from grader import timeline
+
+names = [name for name, _ in BootcampResNet(norm=no_norm).named_parameters()]
+events = [event for event in timeline.read(trace.read_bytes()) if event.tensor in names]
+update = timeline.one_update([event for event in events if "CAST" not in event.phase])  # not the broadcast
+print(f"{trace.stat().st_size / 1e3:,.0f} kB of timeline; one update has {len(update)} phases, for example")
+for event in update[:6]:
+    print(f"  {event.tensor or 'all':24} {event.phase:26} {1000 * event.seconds:8.2f} ms")
+
+# %%
+tensors = list(dict.fromkeys(event.tensor for event in update if event.tensor))
+start = min(event.start for event in update)
+looks = {"NEGOTIATE_ALLREDUCE": ("#d1495b", 1.5, "waiting for all workers"), "ALLREDUCE": ("#0b3c5d", 5, "all-reduce")}
+figure, ax = axes("ms since the exchange of the update before it ended", "", size=(8.0, 4.4))
+for event in update:
+    begin, end = 1000 * (event.start - start), 1000 * (event.end - start)
+    if event.phase == timeline.COMPUTE:
+        ax.axvspan(begin, end, color="#dddddd", label="no exchange: computing")
+    elif event.phase in looks:
+        colour, width, _ = looks[event.phase]
+        ax.hlines(tensors.index(event.tensor), begin, end, colors=colour, linewidth=width)
+
+# %%
+from itertools import pairwise
+
+for colour, width, label in looks.values():
+    ax.hlines([], 0, 0, colors=colour, linewidth=width, label=label)
+ax.set_yticks(range(len(tensors)), tensors, fontsize=7)
+ax.invert_yaxis()
+ax.legend(loc="lower left")
+transfers = sorted((event for event in update if event.phase == "ALLREDUCE"), key=lambda event: event.start)
+exchanges = 1 + sum(later.start >= earlier.end for earlier, later in pairwise(transfers))
+waiting = sum(event.seconds for event in update if event.phase.startswith("NEGOTIATE")) / len(tensors)
+show(
+    figure,
+    f"A row for each of {len(tensors)} gradients: a thin line while workers wait, a thick one while it is exchanged. "
+    "The last layer's come first.",
+    f"One update of {workers} workers, as rank 0 saw it: {1000 * (max(e.end for e in update) - start):.0f} ms. A gradient "
+    f"waits {1000 * waiting:.0f} ms on average; {len(transfers)} gradients went out in {exchanges} exchanges.",
+)
+
+# %% [markdown]
+# Read it from top to bottom, and you see back-propagation: the last layer's gradients are ready first, and are on their
+# way while the first layers' are still being computed. Thick lines that begin and end together are gradients that
+# travelled together. That is our next subject.
+#
+# The grey part is the time between two updates' exchanges: the optimizer's step, the next batch, the forward pass and
+# the beginning of the backward pass. Only rank 0 writes a timeline, so a worker that is slow shows as long waiting in
+# rank 0's. A timeline grows with every update, so of a long run record a few, not all. (`hvd.start_timeline` and
+# `hvd.stop_timeline` do so from within a program that was started with `HOROVOD_TIMELINE=DYNAMIC`.)
+#
+# ## Tensor fusion, and a measurement of this machine
+#
+# Sending $n$ bytes takes about $\alpha + \beta n$ seconds. $\alpha$, the latency, has to be paid for each exchange,
+# however small: the workers must agree, threads must wake up, packets must travel. A network has many small tensors;
+# every layer has a bias. So Horovod does not send a gradient at once. Its background thread looks around once in a
+# while (`HOROVOD_CYCLE_TIME`, in milliseconds), collects all gradients that are ready on all workers, copies them into
+# one buffer and sends that: **tensor fusion**. `HOROVOD_FUSION_THRESHOLD` is the buffer's size in bytes, 128 MiB if you
+# say nothing; 0 turns fusion off. A longer cycle collects more and starts later. (`HOROVOD_AUTOTUNE=1` tries values
+# while your program trains.)
+#
+# First, what are we measuring on?
+
+# %%
+import psutil
+
+gpus_here = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1
+print(f"{cores()} CPU cores to use, in {nodes} memory region(s); GPUs: {gpus_here or 'none'}")
+print("networks:", ", ".join(name for name, state in psutil.net_if_stats().items() if state.isup))
+
+# %% [markdown]
+# **Topology** is how these parts are connected. Inside a host GPUs may talk over fast links of their own (`nvidia-smi
+# topo -m` draws the map), or by way of the CPU's memory. Between hosts there is a network, often ten or more times
+# slower. Good all-reduces know that: they first reduce inside each host, then between hosts, then spread the result. Our
+# workers share one host, and Gloo has them talk over `lo`, the loopback network: no cable, but every byte is copied and
+# added up by the same cores that also train.
+#
+# The program measures three things: an all-reduce of several sizes, many small tensors at once, and one tensor in half
+# precision.
+
+# %%
+# %%writefile bandwidth.py
+import time
+from statistics import median
+
+import horovod.torch as hvd
+import torch
+
+from benchmarks import worker
+from benchmarks.claims.c14 import all_reduce_seconds
+
+
+def seconds(exchange, repeats=10):
+    times = []
+    for _ in range(repeats + 2):
+        worker.barrier()
+        started = time.perf_counter()
+        exchange()
+        times.append(time.perf_counter() - started)
+    return median(times[2:])
+
+
+def small(count=60, numbers=8_000):
+    """Many tensors, all announced before the first is waited for."""
+    tensors = [torch.ones(numbers) for _ in range(count)]
+
+    def exchange():
+        handles = [hvd.allreduce_async_(tensor, name=f"small.{at}") for at, tensor in enumerate(tensors)]
+        for handle in handles:
+            worker.wait(handle)
+
+    return seconds(exchange)
+
+
+def large(compression, numbers=2_000_000):
+    """One tensor, compressed before the exchange and decompressed after it."""
+    tensor = torch.ones(numbers)
+
+    def exchange():
+        packed, kind = compression.compress(tensor)
+        compression.decompress(worker.wait(hvd.allreduce_async(packed, name=f"large.{packed.dtype}")), kind)
+
+    return seconds(exchange)
+
+
+def all_three(sizes):
+    fp32, fp16 = large(hvd.Compression.none), large(hvd.Compression.fp16)
+    return {"sizes": all_reduce_seconds(sizes, 10), "fp32": fp32, "fp16": fp16, "small": small()}
+
+
+# %%
+sizes = [2**power for power in range(8, 25, 2)]
+measured = on_workers("bandwidth:all_three", 2, sizes=sizes)[0]
+
+# %%
+times, moved = np.array(measured["sizes"]), np.array(sizes)
+alpha = float(np.median(times[moved <= 2**14]))
+rate = moved[-1] / (times[-1] - alpha)  # with two workers each sends and receives as many bytes as the tensor has
+figure, ax = axes("size of the tensor (bytes)", "time of an all-reduce (ms)")
+ax.loglog(moved, 1000 * times, label="measured, 2 workers")
+ax.loglog(moved, 1000 * (alpha + moved / rate), label="latency + size / bandwidth", marker="")
+ax.axvline(alpha * rate, color="#888888", linestyle=":", marker="")
+ax.yaxis.set_major_formatter("{x:g}")
+ax.yaxis.set_minor_formatter("{x:g}")
+ax.legend()
+parameters = sum(weight.numel() for weight in BootcampResNet(norm=no_norm).parameters())
+show(
+    figure,
+    "On logarithmic axes the time is flat for small tensors and rises in proportion for large ones.",
+    f"Latency about {1000 * alpha:.1f} ms, bandwidth about {rate / 1e6:,.0f} MB/s. Below {alpha * rate / 1e3:,.0f} kB "
+    f"(dotted) latency is the larger part. The network's gradients have {4 * parameters / 1e3:,.0f} kB.",
+)
+
+# %% [markdown]
+# Left of the dotted line a tensor costs the same whatever its size: a bias of 32 numbers as much as a layer of
+# thousands. With bytes there is little to save; with fewer exchanges there is. The measurement with fusion turned off:
+
+# %%
+apart = on_workers("bandwidth:small", 2, {"HOROVOD_FUSION_THRESHOLD": "0"})[0]
+print(f"60 small tensors with fusion:    {1000 * measured['small']:6.1f} ms")
+print(f"60 small tensors without fusion: {1000 * apart:6.1f} ms, {apart / measured['small']:.1f} times the time")
+
+# %% [markdown]
+# ### Half the bytes, less time?
+#
+# `DistributedOptimizer(..., compression=hvd.Compression.fp16)` sends gradients as 16-bit numbers. Half the bytes should
+# take half the time. Here:
+
+# %%
+print(f"8 MB as fp32: {1000 * measured['fp32']:5.1f} ms")
+print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] / measured['fp32']:.1f} times the time")
+
+# %% [markdown]
+# If your machine is like most, fp16 is the *slower* one, and the reason is instructive. An all-reduce does not only
+# carry numbers, it adds them. Adding fp32 numbers is what a CPU is built for, many at a time. Gloo adds fp16 numbers
+# by turning each into fp32 and back. Packing and unpacking take time as well. All that is paid in computing, to save
+# bytes on a loopback network that is not the bottleneck. On GPUs, which add fp16 natively, and with a slow network
+# between hosts, the same line is a gain. An optimisation moves load from one part to another: first find out which part
+# is loaded. On the other hand a range is lost with fp16: gradients below about $3 \cdot 10^{-8}$ become zero.
+#
+# ## Overlap
+#
+# The timeline showed exchange and back-propagation at the same time. `DistributedOptimizer` puts a hook on each weight:
+# as soon as its gradient is there, it is announced, and `loss.backward()` goes on. Only `optimizer.step()` waits. If
+# the exchange were free of charge for the rest of the machine, an update would take $\max(\text{compute},
+# \text{exchange})$ instead of their sum.
+#
+# **What to look at:** the bars of "at once" and "one after the other" beside the marks for $\max()$ and sum. Then the
+# timeline: with overlap on, the exchanges begin inside the grey part. Guess first: we have as many workers as
+# cores, or more. Who does the exchanging?
+
+# %%
+runs = live("C26", device=device)
+# %%
+result = saved("C26")
+
+# %% [markdown]
+# Theory says $\max()$, and it assumes two *resources*: processors that compute, and a network that sends by itself.
+# On a GPU with a good network card that is nearly true. Here one pool of cores does both. Copying through the loopback
+# and adding up is work for the CPU, so hiding it behind back-propagation hides it behind the very cores that it needs.
+# What can be hidden is waiting: for the slower worker, for the next cycle. Read the verdict as the answer to "how much of
+# the exchange was waiting?"
+#
+# Notice also what must be true for overlap to be possible: a gradient that is needed *whole* before it can be sent,
+# as when all gradients are clipped by their common norm, must wait. There you call `optimizer.synchronize()` first, clip,
+# and then step inside `with optimizer.skip_synchronize():`. Clip before the exchange, and each worker clips something
+# else.
+#
+# ## "It is slower with more GPUs"
+#
+# An exchange costs the same whatever the batch was: the gradient of 16 images has as many numbers as that of 1,000. So
+# what counts is how long a worker computes between two exchanges. Call the compute time of $b$ images $t_0 + cb$, and
+# that of an exchange $t_x$. The part of the time that goes into computing is
+#
+# $$ \text{efficiency} = \frac{t_0 + cb}{t_0 + cb + t_x}. $$
+#
+# There are two ways to use more workers. **Strong scaling** keeps the global batch and divides it: $b$ shrinks with
+# each worker, the efficiency with it. **Weak scaling** keeps the per-worker batch: $b$ stays, and so does the
+# efficiency, nearly, but the global batch grows (and with it notebook 05's problems).
+#
+# One more care is needed where workers share cores, as here. Four workers on two cores cannot be four times as fast as
+# one, with any library. That is *oversubscription*, not communication. So each case is compared with the same workers
+# without exchange.
+#
+# **What to look at:** on the left, where the lines with and without exchange part. On the right, the share that is
+# left, and which of the two lines falls first.
+
+# %%
+runs = live("C13", device=device)
+# %%
+result = saved("C13")
+
+# %% [markdown]
+# What theory leaves open is the size of $t_x$ beside $t_0 + cb$, and that is a matter of your machine and network: on a
+# slow network weak scaling suffers too, and on a very fast one strong scaling hardly does. Two effects disturb the simple
+# picture here. Beyond one worker a core the left panel has no more computing power to share out, so its lines cannot go on
+# rising. And workers that share cores lend each other their waiting: while one waits for the exchange, another computes.
+#
+# If your own program gets slower with more workers, go through this list from the top:
+#
+# 1. **Count cores and threads.** Workers times threads should not exceed the cores. On GPUs: are the *data loaders*
+#    starved? Four workers want four times the images a second (notebook 02).
+# 2. **Check the pinning.** `nvidia-smi` shows whether all sit on GPU 0.
+# 3. **Compare images a second, not seconds an update.** With weak scaling an update may take a little longer, and
+#    still use $K$ times the images.
+# 4. **Take the exchange away once** (a plain optimizer), to see what it costs. Does not matter? Then look elsewhere.
+# 5. **Look at the timeline.** Long waiting: one worker is slow. Long all-reduce: the network is. Many tiny exchanges:
+#    fusion does not work, perhaps because the cycle is too short.
+# 6. **Compute more between two exchanges:** a larger per-worker batch, or `backward_passes_per_step=4`, which adds up
+#    four batches' gradients first. Both enlarge the global batch.
+# 7. **More workers than cores?** Waiting must not burn the core that somebody else needs. Horovod's wait does: it
+#    spins. The lesson scripts sleep instead (`wait_for_gradients`), and lengthen Horovod's cycle.
+#
+# ## What breaks when a change is left out
+#
+# Now we know what each line is for. Do they all matter? The experiment takes the text of `cifar_base.py`, removes one
+# change, and runs what is left on real workers, with observers beside it: of the weights, of the images used, of the
+# device chosen and of the files written.
+#
+# **What to look at:** on the left a row for each program, a column for each symptom; 1 is healthy. On the right how far
+# the workers' networks go apart. Before you run it: which of these programs will crash?
+
+# %%
+runs = live("C27", device=device)
+# %%
+result = saved("C27")
+
+# %% [markdown]
+# This is what makes distributed bugs expensive: they are silent. Most of these programs run to the end, print a loss
+# that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients; each computes them at
+# a place that the others have never been to. Without `DistributedOptimizer` there is no exchange at all, only several
+# lonely runs, of which one is saved. You find such a bug by asking for the symptom: a hash of the weights on each
+# worker, the number of distinct images, the device, the writer.
+#
+# `metrics.jsonl` and `model.pt` have the last one: several workers that write one file at a time may leave lines of
+# each, or a file that has been renamed under a worker's hands.
+#
+# ### The bug zoo
+#
+# So be the doctor. You get what was measured of a run, and name the disease.
+
+
+# %% exercise="bug_zoo"
+def diagnose(symptoms: dict) -> str:
+    """The bug's name."""
+    ### BEGIN SOLUTION
+    if len(set(symptoms["start_hashes"])) > 1:
+        return "no broadcast"
+    if symptoms["distinct_images"] < symptoms["used_images"]:
+        return "identical shards"
+    if symptoms["top_rate"] > 1.01 * symptoms["base_rate"] * symptoms["workers"]:
+        return "double rate scaling"
+    if symptoms["tested_images"] < symptoms["test_images"]:
+        return "rank 0's metrics"
+    return "padded evaluation"
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Two real patients, from the live run above:
+
+# %%
+healthy = {"base_rate": 0.001, "first_rate": 0.001, "top_rate": 0.001, "test_images": 200, "tested_images": 200}
+for arm in ("no_broadcast", "no_sharding"):
+    run = runs[arm][0]
+    images_used = {"used_images": run["used"] // run["epochs"], "distinct_images": run["distinct"]}
+    hashes = {"workers": len(run["hashes"]), "start_hashes": [of[0] for of in run["hashes"]]}
+    print(f"{arm}: {diagnose({**healthy, **images_used, **hashes, 'train_images': run['distinct']})}")
+
+# %% [markdown]
+# ## Summary
+#
+# - Horovod launches one program several times. Rank, size and local rank tell each process who it is; collectives are
+#   called by all, or hang.
+# - The key changes: init, pin by local rank, wrap the optimizer, broadcast the start (after a restart the optimizer's
+#   state and the epoch, too), shard, reduce what you report, write on rank 0.
+# - Average gradients and losses; sum counts. Evaluate by counts, so that unequal shards do no harm.
+# - An exchange has a latency and a bandwidth. Fusion saves latency. Compression saves bytes, and costs computing.
+# - Overlap hides an exchange only behind resources that it does not need itself.
+# - Scaling is a matter of computing time between two exchanges: small per-worker batches limit it.
+# - Almost every change that is left out fails in silence. Look for its symptom.
+#
+# ## Questions
+#
+# <details><summary>Question 1: a program prints its test accuracy on rank 0, and computes it with
+# <code>if hvd.rank() == 0: accuracy = hvd.allreduce(correct, op=hvd.Sum) / 10000</code>. What happens?</summary>
+#
+# It hangs. An all-reduce is a collective: rank 0 announces it and waits for the others, which never call it. All ranks
+# have to reduce; only the printing belongs into the condition.
+#
+# </details>
+#
+# <details><summary>Question 2: in your timeline each gradient waits long in NEGOTIATE_ALLREDUCE, and is then exchanged
+# in no time. You are offered a faster network. Do you buy it?</summary>
+#
+# No. The exchange is short already. The workers wait for one of them to announce its gradient: it is slower, gets its
+# images later, or shares its core or GPU with somebody. Find out which, and why.
+#
+# </details>
+#
+# <details><summary>Question 3: you leave the broadcast out, but set the same seed on all workers before the network is
+# made. The hashes of the weights agree. Is the broadcast superfluous?</summary>
+#
+# In this run it changes nothing. It will as soon as something draws a random number earlier on one worker, a library's
+# version differs, or only one worker reads a checkpoint. And equal seeds have a side effect: the workers also distort
+# their images alike, unless you give each its own seed after the network is made.
+#
+# </details>

@@ -1,0 +1,454 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 05 Why it converges worse
+#
+# **After this notebook you will be able to** say why a network that several workers trained ends at a lower accuracy,
+# tell a matter of too few updates from a mistake in the program, write a learning-rate schedule that does not change
+# its meaning with the number of workers, and judge how far a rate can be scaled.
+#
+# **Time:** 50 minutes on 2 CPU cores, about two of them waiting. **Builds on:** 01 (noise, critical batch size), 03
+# (averaging gradients, shards) and 04 (Horovod).
+#
+# In the last two notebooks four workers computed exactly what one worker with a four times larger batch would
+# compute. Nothing is lost on the way. And yet one of the questions asked most often about multi-GPU training is: *why
+# is my accuracy lower now?* Both are true. This notebook is about how.
+
+# %% tags=["parameters"]
+workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
+
+# %%
+import numpy as np
+
+from benchmarks.claims import c04, c15
+from benchmarks.plots import axes, panels
+from cifar.data import shard, shuffle, updates_per_epoch
+from lessons import horovodrun, live, saved, show
+
+# %% [markdown]
+# ## "My multi-GPU accuracy is lower"
+#
+# Take the script with batch normalisation from `source_code/`, and leave all its settings as they are. One worker
+# first. Then several, which each keep the per-worker batch of the one. They go on for more epochs than the one, so
+# that we can look at them at two moments.
+
+# %%
+batch = 64
+one = horovodrun("cifar_batch_norm.py", 1, epochs=epochs, images=images, batch_size=batch, seed=seed, device=device)
+
+# %%
+many = horovodrun(
+    "cifar_batch_norm.py", workers, epochs=epochs * workers, images=images, batch_size=batch, seed=seed, device=device
+)
+
+# %% [markdown]
+# Before the figure, count. An **epoch** is a pass over the images; an **update** is a step of the weights. $K$
+# workers with $b$ images each use $Kb$ images an update, so $N$ images are used up in $N / (Kb)$ updates. Twice the
+# workers, half the updates.
+
+# %%
+for size in (1, 2, workers, 2 * workers):
+    print(f"{size} workers: {updates_per_epoch(images, batch, size):3} updates an epoch")
+
+# %%
+figure, (left, right) = panels(("epochs", "test accuracy (%)"), ("updates", "test accuracy (%)"))
+for size, lines in ((1, one), (workers, many)):
+    accuracy = [100 * line["test_accuracy"] for line in lines]
+    done = np.array([line["epoch"] for line in lines])
+    left.plot(done, accuracy, label=f"{size} worker{'s' * (size > 1)}")
+    right.plot(done * updates_per_epoch(images, batch, size), accuracy)
+left.legend()
+ends = f"{one[-1]['test_accuracy']:.1%} for one worker, {many[epochs - 1]['test_accuracy']:.1%} for {workers}"
+same = f"{one[-1]['test_accuracy']:.1%} and {many[-1]['test_accuracy']:.1%}"
+show(
+    figure,
+    f"The same two runs against epochs and against updates. After {epochs} epoch(s): {ends}. Equal updates: {same}.",
+    f"After {epochs} epoch(s): {ends}. After as many updates as one worker made: {same}. One run each: no verdict yet.",
+)
+
+# %% [markdown]
+# Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
+# times?* On the right: *how good is it after so many steps?* The workers' clock follows neither: with free exchange,
+# an epoch takes $K$ workers $1/K$ of the time.
+#
+# The question that this course begins with has numbers of this kind. One GPU reached 86 % on CIFAR-10, two reached 84
+# % in half the time, and the asker concluded that averaging gradients costs accuracy. In those figures two GPUs had
+# made half as many updates. So keep one thing equal at a time, and see.
+#
+# **What to look at:** the gap between the curves at the grey line (equal epochs), and at the right end of the
+# right-hand panel (equal updates). Our network is small and the runs are short, so the accuracies are far below 84 %;
+# what carries over is the order of the curves, and how much of the gap is left.
+
+# %%
+runs = live("C04", device=device)
+# %%
+saved_c04 = saved("C04")
+
+# %% [markdown]
+# At equal updates, theory says, a larger batch can only help the training loss: its gradient is the same on average,
+# with less noise. It has even seen more images for as many updates. What that costs is plain: equal updates take $K$
+# workers as long as they take one. The whole speed-up is gone. Two GPUs are not worse than one. They are asked to
+# learn as much in half the steps.
+#
+# The verdict also says how much *sooner*: how many times as fast several workers would reach the accuracy where they
+# end at equal epochs, if exchange were free. This is the speed-up that counts, time to an equal accuracy. It is $K$
+# if every image is worth as much as before, and 1 if only the number of updates matters, so that the other workers'
+# images are wasted.
+#
+# Two ways lead out, and the rest of the course is about them. Halve the per-worker batch, which restores the run of
+# one worker (notebook 03). Or let every step go further, with a rate that is scaled, warmed up and perhaps different
+# for each layer (notebook 06).
+#
+# ### Lower, or only unlucky?
+#
+# Accuracies jump from seed to seed. Before you say "lower", compare the difference with its own uncertainty.
+
+# %% exercise="compare_arms"
+from statistics import mean, variance
+
+
+def compare_arms(a: list[float], b: list[float]) -> str:
+    """What the accuracies of two arms over seeds show: a is higher, b is higher, or no difference seen."""
+    ### BEGIN SOLUTION
+    if min(len(a), len(b)) < 2:
+        raise ValueError("one run of an arm has no spread: at least two seeds are needed")
+    error = (variance(a) / len(a) + variance(b) / len(b)) ** 0.5
+    difference = mean(a) - mean(b)
+    if abs(difference) <= 2 * error:
+        return "no difference seen"
+    return "a is higher" if difference > 0 else "b is higher"
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Your function judges the saved runs: `a` is one worker, `b` are several.
+
+# %%
+found = saved_c04.runs
+if saved_c04.seeds > 1:
+    for size in (2, 4):
+        epochs_word = compare_arms(c04.equal_epochs(found, 1), c04.equal_epochs(found, size))
+        updates_word = compare_arms(c04.equal_epochs(found, 1), c04.equal_updates(found, size))
+        print(f"{size} workers: at equal epochs {epochs_word}; at equal updates {updates_word}")
+
+# %% [markdown]
+# The verdict above pairs the runs of equal seeds, which takes out what the seeds have in common; yours does not, and
+# may be a little more careful. Two standard errors is a rule of thumb for the 95 % interval; with five seeds the
+# exact factor is somewhat larger.
+#
+# ## "Is every GPU seeing the same data?"
+#
+# Another cause of a lower accuracy looks just the same from outside, and is a mistake: every worker trains on the
+# same images. Then all gradients are equal, their mean is any one of them, and $K$ workers do the work of one, $K$
+# times. Look at the indices that the workers use for one update:
+
+# %%
+order = shuffle(images, seed, epoch=0)
+sharded = [set(shard(order, rank, workers)[:batch].tolist()) for rank in range(workers)]
+copied = [set(order[:batch].tolist()) for rank in range(workers)]
+for name, parts in (("shards of one shuffle", sharded), ("no sharding, equal seeds", copied)):
+    print(f"{name:25} {len(set.union(*parts)):4} different images in an update of {workers} workers")
+
+# %% [markdown]
+# How to find out in a program that is not yours:
+#
+# - Print the first ten indices (or a checksum of the first batch) on each rank, once. Equal on two ranks: no
+#   sharding.
+# - Compare the workers' *local* losses before they are averaged. Different images give different losses; losses that
+#   agree to the last digit come from the same images.
+# - Mind random distortions: with equal images but different seeds for the distortions the losses differ a little, and
+#   the second test does not notice. The first one does.
+#
+# In notebook 07 this mistake turns up in a published table.
+#
+# ## The schedule that came four times too late
+#
+# Most recipes let the rate fall during training: halve it after so many epochs, say. A program counts updates.
+# Someone once worked out that 10 epochs are 3,910 updates of 128 images, and wrote `if update == 3910`. Now four
+# workers make a quarter of the updates an epoch. Update 3,910 comes in epoch 40, if it comes at all.
+#
+# So the rule is: write schedules in epochs, and let the program work out the updates from the size of the *global*
+# batch.
+
+# %% exercise="rate_at"
+from math import ceil
+
+
+def rate_at(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    """The rate at an update, divided by 10 at the beginning of each epoch in decay_epochs."""
+    ### BEGIN SOLUTION
+    updates_an_epoch = ceil(images / (batch * workers))
+    epoch = update // updates_an_epoch
+    return rate / 10 ** sum(epoch >= decay for decay in decay_epochs)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Your function for 1 and 4 workers. Both schedules decay in the same epochs, at different updates:
+
+# %%
+for size in (1, 4):
+    rates = [rate_at(update, 50_000, 64, size, 0.1 * size, [2, 4]) for update in range(6 * 782 // size)]
+    changes = [update for update in range(1, len(rates)) if rates[update] < rates[update - 1]]
+    print(f"{size} worker(s): the rate falls at updates {changes}")
+
+# %% [markdown]
+# Does it matter for accuracy? The experiment trains four workers with a schedule that halves the rate every epoch,
+# keyed by epoch and keyed by one worker's updates, with nothing else changed. It does so from the base rate and from
+# the rate scaled by four.
+#
+# **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as
+# wide. On the right, for each starting rate, which of the two ends higher. Guess before you look: is a rate that
+# stays high too long always bad?
+
+# %%
+runs = live("C06", device=device)
+# %%
+result = saved("C06")
+# %% [markdown]
+# The left panel is arithmetic, and always comes out. The right panel is the interesting one. Keyed by step, the
+# schedule keeps the rate higher for longer. Where the rate is too *small* for the large batch, a late decay is a
+# mistake that can help: it hides that the rate was never scaled. Where the rate is large already, the network needs
+# the decay to settle. So read the verdict with the starting rate in mind. "By epoch, not by step" does not promise a
+# higher number in each case; it keeps one cause of change, the schedule, out of your comparison of one worker with
+# four.
+#
+# Decaying the rate is also not the only way to make updates less noisy: a larger batch does so too, and the two can
+# be exchanged for each other within limits (Smith et al. 2017, arXiv:1711.00489).
+#
+# ## How far the weights get
+#
+# Write out what one epoch does to the weights with plain SGD, rate $\eta$, and $N$ images in global batches of $Kb$:
+#
+# $$ w_{\text{end}} - w_{\text{start}} = -\sum_{t=1}^{N/(Kb)} \eta\, \hat g_t
+#    = -\frac{\eta}{Kb} \sum_{i=1}^{N} \nabla \ell_i(w_{t(i)}). $$
+#
+# Each image's own gradient enters once, with the weight $\eta / (Kb)$. Leave the rate as it is and double the
+# workers: every image's say is halved. This is the claim. It can be measured by the **path** of an epoch, the sum of
+# the lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
+#
+# How fast should the path shrink? The expected squared length of a batch's gradient is that of the true gradient $g$
+# plus noise (notebook 01), so
+#
+# $$ \text{path} \approx \frac{N}{Kb}\, \eta \sqrt{\lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{Kb}}
+#    = \frac{N \eta \lVert g \rVert}{Kb} \sqrt{1 + \frac{\mathcal B}{Kb}},
+#    \qquad \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
+#
+# There is the noise scale $\mathcal B$ again. Let us see what it does:
+
+# %%
+figure, ax = axes("workers", "path of an epoch, relative to one worker")
+sizes = np.array(c15.SIZES)
+for noise_scale in (1, 64, 10_000):
+    path = np.sqrt(1 + noise_scale / (sizes * batch)) / sizes
+    ax.loglog(sizes, path / path[0], label=f"noise scale {noise_scale:,}")
+ax.set_xticks(sizes, sizes)
+ax.minorticks_off()
+ax.legend()
+steep = np.log(path[-1] / path[0]) / np.log(sizes[-1])
+show(
+    figure,
+    "Three falling lines on logarithmic axes: the larger the noise scale, the steeper the line.",
+    f"What the formula says for {batch} images a worker. Without noise the slope is -1; drowned in noise, {steep:.2f}.",
+)
+
+# %% [markdown]
+# So the claim's $1/K$ is the slow end. While noise rules, the path shrinks faster: there are fewer updates, and each
+# is shorter, because averaging has removed noise that pointed nowhere. That second part of the path is no loss.
+#
+# **What to look at:** the slope of SGD's line beside $1/K$. And Adam's: it divides a running mean of the gradient by
+# a running root mean square of it, so an update does not get shorter when the gradient does. Where does that put its
+# slope?
+
+# %%
+runs = live("C15", device=device)
+# %%
+result = saved("C15")
+# %% [markdown]
+# Read SGD's slope with the three lines above in mind. Near -1 it says that a per-worker batch of 64 is already above
+# the noise scale at this early stage of training; the steeper it is, the more noise there was left to average.
+#
+# ## Should the rate change with the number of GPUs?
+#
+# If the path shrinks as $1/K$ at a fixed rate, the obvious repair is to multiply the rate by $K$: the **linear
+# scaling rule** (Krizhevsky 2014, arXiv:1404.5997; Goyal et al. 2017, arXiv:1706.02677). $K$ small steps and one step
+# that is $K$ times as long end up in nearly the same place, as long as the gradient does not change much on the way.
+#
+# It cannot go on for ever. Without any noise at all there is still a best rate: beyond it a step overshoots the
+# valley. For a quadratic valley with noise in the gradient, the rate that gains most in a step is
+#
+# $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
+#
+# (McCandlish et al. 2018, arXiv:1812.06162). For $B \ll \mathcal B$ this is the linear rule; for $B \gg \mathcal B$
+# it is a constant. The batch where one turns into the other is the critical batch size.
+#
+# **What to look at:** on the left, where each curve has its valley, and how it moves. On the right, whether the best
+# rates follow the line of proportion, and where they leave it.
+
+# %%
+runs = live("C20", device=device)
+# %%
+result = saved("C20")
+# %% [markdown]
+# The experiment does what people do: equal epochs, and many updates. The formula is about one step in a quadratic
+# valley. So expect its shape, not its numbers. The noise scale itself grows while the loss falls (notebook 01), so a
+# whole run has no single critical batch, only one that is typical of it. And a run with few updates has no time to
+# make up for small steps, which speaks for higher rates.
+#
+# The network is the small one of notebook 01, without batch normalisation. With it you would see the same growth, but
+# rates that are too high are punished less: batch normalisation makes the loss blind to the scale of the weights
+# before it, so they can grow until the steps are small beside them.
+#
+# ### The critical batch, seen from the other side
+#
+# Notebook 01 estimated the noise scale from gradients alone. The other half of that claim is about the number of
+# updates that it takes to reach a given loss, when each batch size has its own best rate:
+#
+# $$ S(B) = S_{\min} \left( 1 + \frac{\mathcal B}{B} \right). $$
+#
+# Compare this with $\eta(B)$: the product of the two does not depend on $B$. To get there the weights have so far to
+# go, and steps that are twice as long need half as many. Below the critical batch, doubling the workers halves the
+# updates: the scaled rate pays for the larger batch in full. Above it, you pay with images and get no fewer updates.
+#
+# **What to look at:** in the panel with the updates, the fitted curve's bend, and how near it is to the noise scale.
+
+# %%
+result = saved("C28")
+# %% [markdown]
+# It is the same network as in the rate sweep, so the bends may be compared: that of the best rates, that of the
+# updates, and the noise scale. Do not expect them to agree to the digit. They belong to different stretches of
+# training, and all three are rough. The order of magnitude is what you can plan with. Shallue et al. 2018
+# (arXiv:1811.03600) found the pattern, updates that fall and then stay, for many networks and data sets, with
+# critical batches that differ by orders of magnitude. There is no number of GPUs that is right for all problems.
+#
+# ### "Does the rate scale? And for Adam?"
+#
+# | optimizer | for $K$ times the batch | why | ends |
+# | --- | --- | --- | --- |
+# | SGD | $\eta \to K \eta$ | each image keeps its say $\eta/(Kb)$ | beyond the critical batch |
+# | Adam and relatives | $\eta \to \sqrt K\, \eta$ | noise sets the length of the denominator | where noise is small |
+# | LARS, LAMB | about $\sqrt K$, to be tuned | a step is a share of the layer's weights | see notebook 06 |
+#
+# The square root for Adam has a derivation (Malladi et al. 2022, arXiv:2205.10287): while noise dominates, Adam
+# divides by the noise's size, which falls as $1/\sqrt K$, so the same rate already goes further in the direction that
+# matters. You have just seen a side of it in the path: a larger batch does not make Adam's updates shorter. It can
+# even make them longer, since with less noise the running mean cancels less, while the denominator only knows sizes.
+# Multiplying Adam's rate by $K$, as the lesson scripts of notebook 06 do, is therefore bold. Notebook 06 tests it,
+# with and without warmup.
+#
+# And one trap: scale *once*. Some launchers and libraries multiply the rate for you.
+#
+# ## Do large batches find sharp minima?
+#
+# There is a more worrying explanation for a lower accuracy: that it is not a matter of *how far* training got, but of
+# *where* it ends. Keskar et al. 2016 (arXiv:1609.04836) reported that large batches end in **sharp** minima, where
+# the loss rises steeply when the weights move a little, and that these generalise worse.
+#
+# Sharpness can be measured. Near a minimum the loss is about $L(w + v) \approx L(w) + \tfrac12 v^\top H v$, with the
+# Hessian $H$, the matrix of second derivatives. Its largest eigenvalue says how steep the steepest direction is. For
+# half a million weights $H$ would have $10^{11}$ entries, but we never need them: the product $Hv$ is the gradient of
+# the number $g \cdot v$ (Pearlmutter 1994), and multiplying a random vector by $H$ again and again turns it towards
+# the direction with the largest eigenvalue. On a matrix that we can look at:
+
+# %%
+import torch
+
+from benchmarks.hessian import largest_eigenvalue
+
+matrix = torch.tensor([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
+vector = torch.ones(3)
+for step in range(6):
+    vector = matrix @ vector / vector.norm()
+    print(f"after {step + 1} products the vector is {vector.norm():.4f} times as long as before")
+print(f"largest eigenvalue: {torch.linalg.eigvalsh(matrix)[-1]:.4f}")
+print(f"benchmarks/hessian.py finds {largest_eigenvalue(lambda v: matrix @ v, torch.ones(3)):.4f}")
+
+# %% [markdown]
+# Now the networks. One worker and eight train on a few images, without distortions, so that they can come near a
+# minimum at all. Again the large batch is looked at twice: at equal epochs and at equal updates.
+#
+# **What to look at:** the eigenvalues (a point a seed) from left to right, and, in the caption, the training loss at
+# each end. A sharpness means little at a place that is not a minimum.
+
+# %%
+runs = live("C29", device=device)
+# %%
+result = saved("C29")
+
+# %% [markdown]
+# Read the verdict together with the training losses. Four things to keep in mind, because this claim is quoted more
+# often than it is tested:
+#
+# - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
+#   predicted probabilities, and goes to zero as the network becomes sure of its training images. Of two networks, the
+#   one that has learnt the images better looks flatter, wherever it is.
+# - **Fewer updates are not another minimum.** At equal epochs the large batch has walked a shorter path, and may be
+#   on the way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch
+#   trains longer.
+# - **Sharpness depends on the rate.** Gradient descent at rate $\eta$ cannot stay where the largest eigenvalue is
+#   much above $2/\eta$, and tends to end up near it (Cohen et al. 2021, arXiv:2103.00065). A small batch at the same
+#   rate is shaken out of steep places sooner. Compare batches at rates of their own, and the comparison changes.
+# - **Sharpness depends on how you write the network.** With ReLU, multiply one layer by 10 and divide the next by 10:
+#   the function is the same, the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). So it can accompany bad
+#   generalisation without being its cause.
+#
+# ## When your multi-GPU accuracy is lower: a list to go through
+#
+# 1. Count updates. Fewer than before? Then compare at equal updates once, to know what you are looking at.
+# 2. Check that the workers' images differ, and that together they are all images (this notebook, and 03).
+# 3. Check that all workers start from the same weights and stay equal (notebook 04).
+# 4. Key the schedule by epochs of the *global* batch, warmup included.
+# 5. Scale the rate: once, linearly for SGD, more carefully for Adam. Add warmup (notebook 06).
+# 6. Compare with the critical batch. Beyond it no rate brings the accuracy of a small batch back in the same epochs:
+#    use a smaller batch, or train longer.
+# 7. Several seeds, mean and spread, last epoch, test images. A difference inside its interval is not one.
+#
+# ## Summary
+#
+# - $K$ workers with the same per-worker batch make $1/K$ of the updates an epoch. That is where the gap at equal
+#   epochs comes from; the comparison at equal updates shows what is left of it.
+# - A schedule in updates changes its meaning with the number of workers. A schedule in epochs does not.
+# - At a fixed rate the path of an epoch shrinks with $K$: at least as $1/K$ where the update follows the gradient's
+#   length, and faster while noise rules.
+# - The best rate grows with the global batch and levels off. The bend is the critical batch size, which the noise
+#   scale estimates.
+# - Sharp minima are a matter of updates and rate as much as of batch size: read such a comparison with its training
+#   losses.
+#
+# ## Questions
+#
+# <details><summary>Question 1: with the same per-worker batch, eight workers reach your target accuracy after as
+# many updates as one worker did. How much time have you saved?</summary>
+#
+# None. An update takes each worker as long as before, plus the exchange. You have used eight times the images for it.
+# Time is saved only where a larger batch lets you make *fewer* updates, with a higher rate, below the critical batch
+# size.
+#
+# </details>
+#
+# <details><summary>Question 2: a colleague moves the decay of her run on four GPUs from epoch 30 to epoch 60, and
+# it gets better. She concludes that four GPUs need a later decay. What else could it be?</summary>
+#
+# The rate may have been too low for the larger batch from the start: a later decay then makes up for a rate that was
+# not scaled. Scale the rate first, with warmup, and then compare both schedules again, over several seeds.
+#
+# </details>
+#
+# <details><summary>Question 3: you double the workers, and the path of an epoch falls to almost exactly half. What does
+# that tell you of the noise scale?</summary>
+#
+# Each update is as long as before, so the noise is already small in the gradient of the batch: the batch is above the
+# noise scale. A further doubling will save few updates, whatever the rate. (With Adam it tells you less: noise does
+# not make its updates longer in the first place.)
+#
+# </details>

@@ -1,0 +1,448 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 06 Techniques
+#
+# **After this notebook you will be able to** turn a plain multi-worker script into one that makes each of its few
+# updates count: batch normalisation across workers, a scaled rate, warmup, momentum correction, and a step length for
+# each layer (LARS, LAMB). And you will be able to say which of these is needed, when, and how you would notice.
+#
+# **Time:** 50 minutes on 2 CPU cores, about three of them waiting. **Builds on:** 04 (Horovod) and 05 (why few updates
+# are the problem).
+#
+# Notebook 05 ended with a shortage. With $K$ workers and the same per-worker batch, an epoch has $1/K$ of the updates.
+# To end at the same place each update has to go further, and it may, because its gradient is less noisy. All techniques
+# here are about the same question: **how far can one update go, and what breaks first?**
+
+# %% tags=["parameters"]
+workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
+
+# %%
+import difflib
+from itertools import pairwise
+
+import torch
+from IPython.display import Markdown
+
+from benchmarks.cifar10 import data
+from benchmarks.training import Recipe, train
+from cifar.lamb import Lamb, parameter_groups
+from lessons import axes, horovodrun, live, panels, saved, show
+from lessons.running import SOURCE
+
+# %% [markdown]
+# ## Five scripts, a few lines apart
+#
+# `source_code/` has a script for each technique, and each contains all that came before it. So the difference between
+# neighbours is the technique, and nothing else. Do not take our word for it. This is computed from the files:
+
+
+# %%
+SCRIPTS = ("cifar_base", "cifar_batch_norm", "cifar_scalelr", "cifar_warmup", "cifar_lamb")
+
+
+def changes(one: str, two: str) -> list[str]:
+    """The lines in which two scripts differ, without the texts that they begin with."""
+    programs = [(SOURCE / f"{name}.py").read_text().partition('"""\n\n')[2].splitlines() for name in (one, two)]
+    return [line for line in difflib.ndiff(*programs) if line[0] in "+-"]
+
+
+for one, two in pairwise(SCRIPTS):
+    print(f"\n{one} -> {two}", *changes(one, two), sep="\n")
+
+# %% [markdown]
+# Leave out the imports, and each step is one to three lines. Read them once more and guess: which of these lines
+# matters most, and does one of them do harm?
+#
+# Then let them run. Each script gets the same workers, images, seed and order of the data. (The wait is about a minute.)
+
+# %%
+curves = {}
+for script in SCRIPTS:
+    curves[script] = horovodrun(
+        f"{script}.py", workers, epochs=epochs + 2, images=images, batch_size=32, seed=seed, device=device
+    )
+
+# %%
+figure, (accuracy, rate) = panels(("epoch", "test accuracy (%)"), ("epoch", "rate at the end of the epoch"))
+for script, lines in curves.items():
+    done = [line["epoch"] for line in lines]
+    accuracy.plot(done, [100 * line["test_accuracy"] for line in lines], label=script.removeprefix("cifar_"))
+    rate.plot(done, [line["lr"] for line in lines])
+for ax in (accuracy, rate):
+    ax.set_xticks(done)
+rate.set_yscale("log")
+accuracy.legend()
+ends = ", ".join(
+    f"{script.removeprefix('cifar_')} {lines[-1]['test_accuracy']:.1%}" for script, lines in curves.items()
+)
+show(
+    figure,
+    f"Test accuracy and rate by epoch for the five scripts. After {done[-1]} epochs: {ends}.",
+    f"Five scripts, {workers} workers, one seed. After {done[-1]} epochs: {ends}. Rates are on a logarithmic axis.",
+)
+
+# %% [markdown]
+# One seed and a few epochs: this is a first look, not a result. (The result, over seeds and with all images, is notebook
+# 07.) But you may have seen something already: the curves need not come in the order of the scripts. A technique that
+# helps one recipe can hurt another. So we take them one by one, and ask each what it is *for*.
+#
+# ## Batch normalisation, when every worker has its own batch
+#
+# A batch normalisation layer subtracts a batch's mean and divides by its standard deviation, channel by channel (Ioffe
+# and Szegedy 2015, arXiv:1502.03167). It makes the loss much less sensitive to the size of the weights, so training
+# stands higher rates. That is welcome here: it is what the later scripts build on. But it has nothing to do with several
+# workers as such. It would help one worker, too.
+#
+# What is new with several workers is the question *whose batch?* There are two answers.
+#
+# | | mean and variance of | costs | is equal to one worker with a $K$ times larger batch |
+# | --- | --- | --- | --- |
+# | **local** | each worker's own images | nothing | no |
+# | **synchronised** | all workers' images together | an exchange in every such layer, forward and backward | yes |
+#
+# Local is what you get if you do nothing. Goyal et al. 2017 (arXiv:1706.02677) even recommend it: then the per-worker
+# batch, over which is normalised, stays the same however many workers join, and so does the function that is minimised.
+# Hoffer et al. 2017 (arXiv:1705.08741) did it on purpose on a *single* machine, as "ghost batches", and saw better
+# generalisation. In Horovod `hvd.SyncBatchNorm` synchronises (on GPUs only).
+#
+# One line cannot be left out. Each worker also keeps running statistics for evaluation, and these differ from worker to
+# worker. Which ones are saved in the end? `cifar_batch_norm.py` averages them over the workers after each epoch: its
+# line with `grouped_allreduce_`. Without it the reported accuracy belongs to a network that no worker has.
+#
+# **What to look at:** accuracy from small ghost batches on the left to fully synchronised on the right. All points have
+# the same global batch, the same updates and the same rate. Is the line outside of its own error bars?
+
+# %%
+runs = live("C30", device=device)
+# %%
+result = saved("C30")
+
+# %% [markdown]
+# Two effects pull in different directions. Statistics of few images are noisy, and noise regularises: that can *raise*
+# test accuracy. But if there are very few, noise costs accuracy, and the running statistics fit the batches less well.
+# Compare the panel on the right: a training loss that rises towards small ghost batches while accuracy stays is the sign
+# of the first effect. Where the verdict says that no difference was seen, the practical answer is: do not pay for
+# synchronised statistics, unless your per-worker batch is so small that the left end of the figure is where you are.
+# (Detection and segmentation networks with two images a worker are the usual example.)
+#
+# ## A scaled rate, and the first updates
+#
+# Scaling is the obvious way to make updates go further. The linear rule multiplies the base rate by $K$, and notebook 05
+# showed where it ends. It rests on a picture: $K$ small steps and one that is $K$ times as long lead to the same place,
+# **as long as the gradient hardly changes on the way**. When is that least true? At the very beginning. The weights are
+# random, the loss falls steeply, and the gradient turns within a few updates. A step that is harmless after an epoch can
+# throw the network out of the landscape in update one.
+#
+# So the rate begins at its base value and climbs to the scaled one over the first epochs. This is **gradual warmup**
+# (Goyal et al. 2017, section 2.2). Two things to get right: it climbs a little with *every update*, and it ends at $K$
+# times the base rate.
+
+
+# %% exercise="warmup_factor"
+def warmup_factor(update: int, warmup: int, size: int) -> float:
+    """The base rate's factor: from 1 at update 0 to `size` at update `warmup`, and `size` from then on."""
+    ### BEGIN SOLUTION
+    if update < 0 or warmup < 0 or size < 1:
+        raise ValueError(f"there is no update {update}, warmup {warmup} or size {size}")
+    if update >= warmup:
+        return float(size)
+    return 1 + (size - 1) * update / warmup
+    ### END SOLUTION
+
+
+# %%
+figure, ax = axes("update", "rate / base rate")
+for size in (1, workers, 2 * workers):
+    ax.plot([warmup_factor(update, 30, size) for update in range(60)], label=f"size {size}", markevery=10)
+ax.legend()
+ends = ", ".join(f"{warmup_factor(59, 30, size):g}" for size in (1, workers, 2 * workers))
+show(
+    figure,
+    "A line for each number of workers: all begin at 1, climb straight for 30 updates, and stay level.",
+    f"Your warmup factor over 60 updates. The lines end at {ends}.",
+)
+
+# %% [markdown]
+# Now the test. Eight workers train at the base rate; at eight times that rate at once ("scaled"); and at eight times that
+# rate after a warmup. SGD does so from two base rates, a low and a higher one, and Adam from its usual one.
+#
+# **What to look at.** On the left the loss of each update, for SGD at the higher rate: the grey-lined level in the middle
+# panel is what guessing gets, $\ln 10$. A loss far above it is not "slow progress", it is a network that is confidently
+# wrong. In the middle, whether warmup lowers that peak or only moves it to a later update. On the right, what is left of
+# it at the end.
+
+# %%
+runs = live("C31", device=device)
+# %%
+result = saved("C31")
+
+# %% [markdown]
+# Theory expected trouble mainly for SGD at high rates, and a cure by warmup. Read the verdict by optimizer:
+#
+# - **SGD, lower rate.** The scaled rate is near the edge of what the early landscape allows. Here warmup has something to
+#   bridge: the edge moves outward while training gets going.
+# - **SGD, higher rate.** The scaled rate is far beyond the edge. If the peak is as high with warmup as without, only
+#   later, then the rate was too high for *any* moment of this training. Warmup is a bridge over a bad beginning. It does
+#   not make a rate good that is too high throughout.
+# - **Adam.** It is said to be safe, because its steps cannot exceed about the rate, however large the gradient. True, but
+#   eight times the rate *is* eight times the step, in every weight at once; and Adam's estimates of the gradient's size
+#   rest on a handful of batches at the start. See whether that was safe.
+#
+# And compare both with *base*. If the base rate wins on the right, then for this short training linear scaling has not
+# paid, with or without warmup. It is a rule for where to look first. The best rate still has to be searched for (notebook
+# 05, and the table of rules for each optimizer there).
+#
+# ## When the rate changes, the velocity remembers the old one
+#
+# There are two ways to write momentum. PyTorch keeps the rate outside of it:
+#
+# $$ u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\, u. $$
+#
+# Others, and many papers, absorb the rate into the velocity $v = \eta u$:
+#
+# $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
+#
+# With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole step
+# changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate, and these fade
+# with $m^t$: with $m = 0.9$ it takes some tens of updates until the new rate is really in force. Goyal et al. 2017
+# (section 3) therefore multiply $v$ by $\eta_{\text{new}} / \eta_{\text{old}}$ when the rate changes. They call this
+# **momentum correction**.
+
+
+# %% exercise="momentum_correction"
+def momentum_correction(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    """One update of the second form at a change of the rate, corrected: the new weight and the new velocity."""
+    ### BEGIN SOLUTION
+    velocity = momentum * velocity * new_rate / old_rate + new_rate * gradient
+    return [weight - velocity, velocity]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# A check that you can do yourself: on a parabola, with a rate that changes twice, yours must go exactly where PyTorch
+# goes.
+
+# %%
+rates = [0.1] * 5 + [0.8] * 5 + [0.05] * 5
+weight = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+optimizer = torch.optim.SGD([weight], lr=rates[0], momentum=0.9)
+mine, velocity, old = 1.0, 0.0, rates[0]
+for new in rates:
+    mine, velocity = momentum_correction(mine, velocity, 0.5 * mine, 0.9, old, new)
+    old = optimizer.param_groups[0]["lr"] = new
+    weight.grad = 0.5 * weight.detach()
+    optimizer.step()
+print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
+
+# %% [markdown]
+# Now a network. In the middle of training the rate rises eight times, or falls to an eighth.
+#
+# **What to look at:** the length of each update, $\lVert w_{t+1} - w_t \rVert$, in units of what it was before the
+# change. With correction it jumps when the rate jumps. Without, it creeps: that is the transient. Then the third panel:
+# does the *loss* notice?
+
+# %%
+runs = live("C24", device=device)
+# %%
+result = saved("C24")
+
+# %% [markdown]
+# The lengths are nearly arithmetic. The loss is the interesting part, and its interval decides whether you may say
+# anything. Goyal et al. expect the correction to matter most when the rate *rises*, since a velocity that is too short
+# for the new rate can make training unstable. One may also argue the other way: the uncorrected velocity makes an abrupt
+# rise gradual, like a tiny warmup. And after a fall, the uncorrected velocity goes on with steps of the old length for a
+# while, so the benefit of the lower rate comes late. See which of these the numbers support.
+#
+# What it means for your programs:
+#
+# - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's moments do not either.
+# - Where the rate *is* absorbed (older Keras optimizers, Caffe2), the correction is a matter of one update. Horovod's
+#   callbacks for Keras do it by multiplying the momentum by new rate / old rate for just that update.
+# - A warmup that climbs a little each update changes the rate by a small factor each time. There is little to correct.
+#
+# ## A step length for each layer: LARS and LAMB
+#
+# One rate serves all layers. Is that reasonable? Train for ten updates with Adam and compare each layer's last step with
+# the layer's own weights.
+
+
+# %%
+def last_step(make_optimizer, updates: int = 10) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
+    """Weights of each convolution and of the linear layer before the last update, and what it took off them."""
+    before = {}
+
+    def remember(net, optimizer, update):
+        before.update({name: weight.detach().clone() for name, weight in net.named_parameters() if weight.dim() > 1})
+
+    parts = data({"images": 128 * updates, "test_images": 100, "device": device})
+    recipe = Recipe(optimizer=make_optimizer, batch_size=128, epochs=1, before_step=remember)
+    after = dict(train(recipe, parts, seed).net.named_parameters())
+    return {name: (weight, weight - after[name].detach()) for name, weight in before.items()}
+
+
+RATE = 0.001
+adam = last_step(lambda net: torch.optim.Adam(net.parameters(), lr=RATE))
+
+# %%
+rows = ["| layer | shape | ‖weights‖ | ‖step‖ | step / weights |", "| --- | --- | --- | --- | --- |"]
+for name, (weight, step) in adam.items():
+    share = step.norm() / weight.norm()
+    rows.append(f"| `{name}` | {tuple(weight.shape)} | {weight.norm():.2f} | {step.norm():.3f} | {share:.2%} |")
+Markdown("\n".join(rows))
+
+# %% [markdown]
+# Look at the last column. Relative to what it has, one layer moves several times as far as another. Raise the rate for a
+# larger batch, and the layer with the largest share is likely to break first. It then limits the rate of all the others.
+#
+# The idea of **LARS** (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and **LAMB** (You et al. 2019, arXiv:1904.00962): let
+# every layer's step be the same *share* of its weights. Scale the update by the **trust ratio**:
+#
+# | | direction $r$ | step |
+# | --- | --- | --- |
+# | LARS | the gradient, then momentum on top of the scaled result | $\eta\, \frac{\lVert w \rVert}{\lVert g \rVert + \lambda \lVert w \rVert}\, (g + \lambda w)$ |
+# | LAMB | Adam's $\hat m / (\sqrt{\hat v} + \epsilon)$ | $\eta\, \frac{\lVert w \rVert}{\lVert r + \lambda w \rVert}\, (r + \lambda w)$ |
+#
+# Work LAMB through on small numbers first. Weights $w = (3, 4)$, so $\lVert w \rVert = 5$. Adam's direction $r = (1, 0)$,
+# decay $\lambda = 0.5$. Then $r + \lambda w = (2.5, 2)$, which has length $\sqrt{10.25}$, and the trust ratio is
+# $5 / \sqrt{10.25}$, about 1.56. With $\eta = 0.01$ the step has length $0.01 \cdot 5 = 0.05$: one hundredth of the
+# weights, *whatever the gradient was*.
+
+
+# %% exercise="trust_ratio"
+def trust_ratio(weights: list[float], direction: list[float], decay: float) -> float:
+    """||weights|| / ||direction + decay * weights||, Euclidean norms; 1 where either is 0."""
+    ### BEGIN SOLUTION
+    above = sum(weight**2 for weight in weights) ** 0.5
+    below = sum((step + decay * weight) ** 2 for weight, step in zip(weights, direction, strict=True)) ** 0.5
+    return above / below if above > 0 and below > 0 else 1.0
+    ### END SOLUTION
+
+
+# %%
+print(f"the example above: {trust_ratio([3.0, 4.0], [1.0, 0.0], 0.5):.4f}")
+
+# %% [markdown]
+# On the real layers: Adam's direction is the step that we have recorded, divided by the rate. Your function gives the
+# trust ratio of each (here without decay). Beside it: the share of its weights that a layer moves with Adam, and the
+# share that it would move with LAMB, whose step is rate times ratio times direction.
+
+# %%
+rows = [
+    "| layer | trust ratio | Adam's step / weights | LAMB's step / weights, rate 0.01 |",
+    "| --- | --- | --- | --- |",
+]
+for name, (weight, step) in adam.items():
+    direction = (step / RATE).flatten().tolist()
+    ratio = trust_ratio(weight.flatten().tolist(), direction, 0.0)
+    length = 0.01 * ratio * (step / RATE).norm() / weight.norm()
+    rows.append(f"| `{name}` | {ratio:.3f} | {step.norm() / weight.norm():.2%} | {length:.2%} |")
+Markdown("\n".join(rows))
+
+# %% [markdown]
+# The trust ratio is small where Adam's step was large beside the weights, and large where it was small. The last column
+# is level, by construction. Now the real optimizer of `source_code/cifar/lamb.py`, in training, with its weight decay:
+
+# %%
+lamb = last_step(lambda net: Lamb(parameter_groups(net, weight_decay=0.5), lr=0.01))
+figure, ax = axes("step / weights at update 10 (%)", "")
+spans = {}
+for name, found in (("Adam", adam), ("LAMB", lamb)):
+    shares = [100 * (step.norm() / weight.norm()).item() for weight, step in found.values()]
+    ax.semilogx(shares, range(len(shares)), linestyle="none", label=name, markersize=7)
+    spans[name] = f"{max(shares) / min(shares):.1f}"
+ax.set_yticks(range(len(adam)), adam)
+ax.xaxis.set_major_formatter("{x:g}")
+ax.xaxis.set_minor_formatter("{x:g}")
+ax.legend()
+show(
+    figure,
+    f"A dot a layer. Adam's largest share is {spans['Adam']} times its smallest, LAMB's {spans['LAMB']} times.",
+    f"Each layer's step beside its weights. Largest over smallest: Adam {spans['Adam']}, LAMB {spans['LAMB']}.",
+)
+
+# %% [markdown]
+# Five things that tutorials leave out:
+#
+# - **What is left alone.** Biases and normalisation parameters are neither adapted nor decayed. A bias starts at zero; a
+#   step in proportion to its own norm would keep it there. That is what `parameter_groups` is for.
+# - **What a rate means now.** LAMB's rate is the share of its weights that a layer moves each update. It cannot be
+#   compared with Adam's, and a rate that was right for Adam is meaningless here.
+# - **Where the workers are.** The ratio is computed from the *averaged* gradient, so all workers get the same ratio
+#   without exchanging anything more. Computed before averaging, it would be a mistake.
+# - **LAMB still needs warmup**, and in practice a decay at the end. With constant rate each layer keeps moving by the same
+#   share, and never settles.
+# - **Implementations differ** in what they adapt, whether they clip the global gradient first, correct the bias, or bound
+#   the weight norm (see the note in `lamb.py`). "We used LAMB" does not describe an experiment.
+#
+# Is it better? For its first purpose, BERT with batches of tens of thousands, its authors cut training from days to 76
+# minutes. But Nado et al. 2021 (arXiv:2102.06356) repeated large-batch results with Nesterov momentum and Adam, tuned as
+# carefully, and found that these keep up. So a LAMB arm without a tuned SGD arm beside it proves little. Notebook 07 has
+# both.
+#
+# ## The corrections of "ImageNet in 1 hour", as one checklist
+#
+# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of the paper is
+# a list of things that go wrong silently. Here it is, with the place where you have seen each of them happen:
+#
+# | | do | because | claim, notebook |
+# | --- | --- | --- | --- |
+# | rate | base rate times $K$ | each image keeps its say | C20, 05 |
+# | warmup | climb from the base to the scaled rate over the first epochs | the early gradient turns too fast | C31, here |
+# | momentum | correct the velocity when the rate changes, if it has absorbed the rate | or the old rate lives on | C24, here |
+# | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones; its last scale in a residual block starts at 0 | the loss then does not depend on $K$, and blocks begin as identities | C30, here |
+# | aggregation | divide the sum of the workers' losses by $Kn$, not by $n$; sum once, average once | or the rate is scaled twice | C01, C23, 03 |
+# | weight decay | scale the rate, not the loss | a factor on the loss alone, or on the decay alone, changes the balance of the two | C23, 03 |
+# | shuffling | one shuffle an epoch for all, divided among the workers | or some images come often and others never | C25, 03 |
+#
+# Take it with you to any script that is new to you. Most slow or poor multi-GPU training fails a line of it.
+#
+# ## Summary
+#
+# - With $K$ workers there are fewer updates, and every technique here makes an update go further without breaking.
+# - Batch normalisation needs two decisions: whose statistics train (local is the default), and whose are saved (average
+#   them).
+# - Warmup bridges a bad beginning. It does not make a rate good that is too high throughout, and SGD and Adam fail
+#   differently.
+# - Momentum correction concerns optimizers whose velocity has absorbed the rate. PyTorch's has not.
+# - LARS and LAMB make each layer's step a share of its weights, by the trust ratio. They are another meaning of "rate",
+#   and have to be compared with optimizers that were tuned as well.
+#
+# ## Questions
+#
+# <details><summary>A colleague adds warmup and the loss still spikes, only later. What do you tell them?</summary>
+#
+# That the rate which warmup leads up to is too high, at least with this optimizer and network. A longer warmup may get
+# through, since the landscape changes while the rate climbs; if the spike just moves along with it, lower the rate.
+#
+# </details>
+#
+# <details><summary>You multiply all weights of a convolution by 10, and batch normalisation follows it. What changes for
+# SGD, and what for LAMB?</summary>
+#
+# The network's output does not change: the normalisation divides the 10 out. Its gradient with respect to these weights
+# is a tenth. So SGD's step relative to the weights shrinks a hundred times. LAMB's step is a share of the weights: it is
+# ten times as long, and relative to them the same.
+#
+# </details>
+#
+# <details><summary>Rank 0 saves the model right after the last update. The accuracy measured on rank 0 during training
+# was averaged over all workers. Why can the saved file do worse or better than reported?</summary>
+#
+# With local batch normalisation every worker has running statistics of its own. If they are not averaged before
+# evaluation, each worker evaluated its shard of the test images with its own network, and the mean of these accuracies is
+# not that of rank 0's network.
+#
+# </details>

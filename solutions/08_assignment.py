@@ -1,0 +1,138 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 08 Assignment: four workers, one network
+#
+# **After this notebook you will have** turned a program for one worker into one for four, and have it graded by what its
+# workers do. **Time:** an hour or two of thinking; a full check takes 5 to 6 minutes on 2 CPU cores, a fast one well
+# under a minute. **Builds on:** notebooks 03 to 06.
+#
+# ## The task
+#
+# The starter trains one network, a ResNet-9, on one worker, in plain PyTorch. Make four workers train **one** network
+# with Horovod, each on its own shard, and bring it to the target on test images that your program never sees. The
+# grader starts it with this command, with values of its own:
+#
+#     horovodrun -np 4 python train.py --data-dir D --output-dir O --epochs E --batch-size B --seed S
+#
+# - `B` is the per-worker batch: images a worker uses for one update.
+# - Images come through `Split.batch` of `cifar.data` (its `batches` and `load` use it): that is how the grader sees which
+#   images were used.
+# - `O/model.pt` is the state dict of `ResNet9(width=16)`; `O/metrics.jsonl` has a line an epoch. `cifar.training` writes
+#   both; take care *which worker* does.
+# - The data that the grader hands out is re-keyed: classes renumbered, colours changed, other test images kept secret. A
+#   network trained elsewhere is worth nothing there.
+
+# %% tags=["parameters"]
+folder, profile = "my_assignment", "fast"
+
+# %% [markdown]
+# This copies the starter into a folder of your own, next to this notebook, once. Then open `train.py` there in the
+# editor (in JupyterLab: the file browser on the left) and change it. The notebook leaves your file as it is.
+
+# %%
+from lessons.assignment import begin
+
+program = begin(folder)
+print(f"your program: {program}")
+print(program.read_text())
+
+# %% [markdown]
+# ## What is asked
+#
+# Each line is judged from what was *observed*: every worker's updates, the images it used, bytes that went between
+# workers, processor time by worker, and the weights in the file. Printing a nice accuracy changes none of these. One
+# mistake costs once: where a line fails because of another one, it keeps its points. To pass, a run needs the two lines
+# in bold; the points say how well the rest was done.
+
+# %%
+from IPython.display import Markdown
+
+from grader.rubric import MUST_PASS, RUBRIC
+
+rows = [
+    f"| {line.points} | {'**' if line.id in MUST_PASS else ''}{line.asks}{'**' if line.id in MUST_PASS else ''} |"
+    for line in RUBRIC
+]
+Markdown("\n".join(["| points | what every run must show |", "| --- | --- |", *rows]))
+
+# %% [markdown]
+# ## A way to get there
+#
+# 1. Start Horovod, take the device that belongs to this worker, and seed each worker differently for distortions.
+# 2. Wrap the optimizer, so that all workers apply the mean gradient, and send worker 0's weights to all.
+# 3. Give each worker its shard of one shuffle, equally many images each. Why equally many? A worker with one batch more
+#    waits for the others, and they do not come.
+# 4. Four workers take a quarter of the updates. What should the learning rate do, and how should it begin? The starter's
+#    schedule decays; yours also has to warm up.
+# 5. Batch norm's running statistics differ from worker to worker. Make them one before you test.
+# 6. Count right answers over all workers' parts of the test images; one worker writes.
+#
+# Run it yourself first, small: `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`.
+
+# %% tags=["solution"]
+# Only the solved notebook has this cell: the reference in place of a learner's program.
+import shutil
+
+from lessons.assignment import REFERENCE
+
+shutil.copy(REFERENCE / "train.py", program)
+
+# %% [markdown]
+# ## Your grade
+#
+# The *fast* profile has few images and a low target: it is for trying out. When it is green, set `profile = "full"` at
+# the top: this is what counts. A run that hangs is ended after a while, and you are told which workers wait for what.
+
+# %% locked="four_workers"
+from lessons.assignment import grade
+
+report = grade(folder, profile)
+report["points"]
+
+# %% [markdown]
+# ## Reading the grade card
+#
+# Open `report.html` from the link above. Look at the pictures in this order:
+#
+# 1. **Rate by update:** does it begin at the base rate, climb to the scaled rate, and decay?
+# 2. **Images by worker:** do the shards cover everything once?
+# 3. **One update on the timeline:** the gradients' exchange begins while back-propagation still runs.
+# 4. **Weights by worker:** equal hashes after every update.
+#
+# ## Summary
+#
+# - Converting a program is a handful of lines. Knowing *that it works* takes looking at what workers do.
+# - The grade is about the run, not about what the program says of itself.
+#
+# ## Questions
+#
+# <details><summary>Your program reaches the target, but the line about averaging is red. How can that be?</summary>
+#
+# Each worker may have trained alone, with the best one written down, or one worker did all of the work. The network is
+# good; distributed training did not happen.
+#
+# </details>
+#
+# <details><summary>Every worker writes <code>model.pt</code>, all with equal weights. Why does it cost points?</summary>
+#
+# Four processes write one file at the same time. Mostly the last one wins; now and then a reader finds half a file. On
+# several machines with a shared disk it gets worse.
+#
+# </details>
+#
+# <details><summary>Why must the shards be of equal length?</summary>
+#
+# Each update ends in an exchange that needs all workers. If one has a batch more, its last exchange never ends.
+#
+# </details>

@@ -1,0 +1,80 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 99 References
+#
+# Every source of the course, once. Where a notebook names a paper by author and year, it is this one. The claims that
+# the notebooks examine come from five sources, called S0 to S4:
+#
+# | | source | what we took from it |
+# | --- | --- | --- |
+# | S0 | TensorFlow's tutorial of training CIFAR-10 on several GPUs, and a public question about it: two GPUs end up with a lower accuracy than one | claims about averages of gradients, epochs and steps, and what the printed loss is |
+# | S1 | A public discussion of why anybody trains on several GPUs | claims about large batches, memory, throughput and scaling |
+# | S2 | The outline of a vendor's course, "Fundamentals of Deep Learning for Multi-GPUs" | the assignment: from one GPU to four with Horovod |
+# | S3 | A design discussion of data-parallel SGD for Keras | claims about parameter servers, normalising the loss, momentum and shuffling |
+# | S4 | The convergence notebook of an open GPU bootcamp, with its five scripts | the order of techniques, and the table that notebook 07 rebuilds |
+#
+# ## Gradient descent, noise, and batch sizes
+#
+# - Bottou, Curtis, Nocedal: *Optimization methods for large-scale machine learning*, 2018. arXiv:1606.04838
+# - Dauphin and others: *Identifying and attacking the saddle point problem in high-dimensional non-convex optimization*,
+#   2014. arXiv:1406.2572
+# - Ge, Huang, Jin, Yuan: *Escaping from saddle points*, 2015. arXiv:1503.02101
+# - Mandt, Hoffman, Blei: *Stochastic gradient descent as approximate Bayesian inference*, 2017. arXiv:1704.04289
+# - McCandlish, Kaplan, Amodei, and others: *An empirical model of large-batch training*, 2018. arXiv:1812.06162
+# - Shallue and others: *Measuring the effects of data parallelism on neural network training*, 2018. arXiv:1811.03600
+# - Smith, Kindermans, Ying, Le: *Don't decay the learning rate, increase the batch size*, 2017. arXiv:1711.00489
+# - Keskar and others: *On large-batch training for deep learning: generalization gap and sharp minima*, 2016.
+#   arXiv:1609.04836
+# - Dinh, Pascanu, Bengio, Bengio: *Sharp minima can generalize for deep nets*, 2017. arXiv:1703.04933
+# - Hoffer, Hubara, Soudry: *Train longer, generalize better: closing the generalization gap in large batch training*, 2017.
+#   arXiv:1705.08741
+#
+# ## Data parallelism
+#
+# - Patarasuk, Yuan: *Bandwidth optimal all-reduce algorithms for clusters of workstations*, Journal of Parallel and
+#   Distributed Computing 69(2), 2009
+# - Hockney: *The communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20(3), 1994
+# - Dean and others: *Large scale distributed deep networks*, NIPS 2012
+# - Li and others: *Scaling distributed machine learning with the parameter server*, OSDI 2014
+# - Zhang, Choromanska, LeCun: *Deep learning with elastic averaging SGD*, 2015. arXiv:1412.6651
+# - Sergeev, Del Balso: *Horovod: fast and easy distributed deep learning in TensorFlow*, 2018. arXiv:1802.05799
+# - Li and others: *PyTorch distributed: experiences on accelerating data parallel training*, 2020. arXiv:2006.15704
+# - Krizhevsky: *One weird trick for parallelizing convolutional neural networks*, 2014. arXiv:1404.5997
+# - Huang and others: *GPipe: efficient training of giant neural networks using pipeline parallelism*, 2018.
+#   arXiv:1811.06965
+# - Shoeybi and others: *Megatron-LM: training multi-billion parameter language models using model parallelism*, 2019.
+#   arXiv:1909.08053
+# - Rajbhandari, Rasley, Ruwase, He: *ZeRO: memory optimizations toward training trillion parameter models*, 2019.
+#   arXiv:1910.02054
+#
+# ## Techniques for large batches
+#
+# - Goyal and others: *Accurate, large minibatch SGD: training ImageNet in 1 hour*, 2017. arXiv:1706.02677
+# - Ioffe, Szegedy: *Batch normalization: accelerating deep network training by reducing internal covariate shift*, 2015.
+#   arXiv:1502.03167
+# - Kingma, Ba: *Adam: a method for stochastic optimization*, 2014. arXiv:1412.6980
+# - You, Gitman, Ginsburg: *Large batch training of convolutional networks* (LARS), 2017. arXiv:1708.03888
+# - You and others: *Large batch optimization for deep learning: training BERT in 76 minutes* (LAMB), 2019. arXiv:1904.00962
+# - Nado and others: *A large batch optimizer reality check: traditional, generic optimizers suffice across batch sizes*,
+#   2021. arXiv:2102.06356
+# - Jia and others: *Highly scalable deep learning training system with mixed-precision: training ImageNet in four
+#   minutes*, 2018. arXiv:1807.11205
+#
+# ## Networks and data
+#
+# - Krizhevsky: *Learning multiple layers of features from tiny images* (CIFAR-10), technical report, University of
+#   Toronto, 2009
+# - He, Zhang, Ren, Sun: *Deep residual learning for image recognition*, 2015. arXiv:1512.03385
+# - Page: *How to train your ResNet*, a series of articles, 2018
+# - Jordan: *94% on CIFAR-10 in 3.29 seconds on a single GPU*, 2024. arXiv:2404.00498
