@@ -194,7 +194,7 @@ def walk(batch, rate=0.01, updates=1500, start=0.0):
 # %%
 figure, ax = axes("update", "distance from the saddle, |y|")
 for batch in (1, 64, 4096):
-    ax.semilogy(walk(batch), marker="", label=f"{batch} images a batch")
+    ax.semilogy(walk(batch), marker="", label=f"batches of {batch}")
 ax.semilogy(walk(np.inf, start=1e-6), marker="", label="no noise, started 0.000001 beside the ridge")
 ax.legend()
 show(
@@ -350,11 +350,12 @@ result = saved("C28")
 # - The noise scale is that of a **round** bowl. Real curvature differs between directions, and the number that theory
 #   wants weighs the noise by it. So expect the right order of magnitude, and a factor between the two.
 # - There is no single noise scale of a training run. Early on all images agree on the obvious, and it is small. Later
-#   what is left to learn differs from image to image: $\lVert g \rVert^2$ shrinks faster than $\operatorname{tr} \Sigma$,
-#   and the noise scale tends to grow. What you measure for a run is an average over it, and a run to a lower loss has a
-#   larger one.
-# - Both squared lengths must be averaged over many updates *before* you divide. The estimate of $\lVert g \rVert^2$ is a
-#   small difference of two large numbers; from a few batches it can even come out negative. Your exercise refuses those.
+#   what is left to learn differs from image to image: $\lVert g \rVert^2$ shrinks faster than
+#   $\operatorname{tr} \Sigma$, and the noise scale tends to grow. What you measure for a run is an average over it, and
+#   a run to a lower loss has a larger one.
+# - Both squared lengths must be averaged over many updates *before* you divide. The estimate of $\lVert g \rVert^2$ is
+#   a small difference of two large numbers; from a few batches it can even come out negative. Your exercise refuses
+#   those.
 # - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
 #   takes that up, and returns to this experiment.
 #
@@ -395,8 +396,8 @@ result = saved("C28")
 #
 # </details>
 #
-# <details><summary>Question 3: with the noise scale at 1,000, you estimate it from two batches of 8 and 16 images, once.
-# What is wrong with that?</summary>
+# <details><summary>Question 3: with the noise scale at 1,000, you estimate it once, from two batches of 8 and 16
+# images. What is wrong with that?</summary>
 #
 # Both lengths are almost all noise: $\lVert g \rVert^2$ is one part in 126 of the squared length at 8 images, one in
 # 64 at 16. Their difference hardly knows it, and a single pair of batches may well give a negative estimate. Take batch

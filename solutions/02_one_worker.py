@@ -26,6 +26,8 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
+import inspect
+
 import numpy as np
 import torch
 
@@ -85,8 +87,6 @@ print(f"{sum(weight.numel() for weight in net.parameters()):,} weights")
 # has its part in notebook 04.
 
 # %%
-import inspect
-
 print(inspect.getsource(train_epoch))
 
 # %% [markdown]

@@ -21,8 +21,8 @@
 # all-reduce, shards, means of means).
 #
 # In the last notebook you averaged gradients by hand. Nobody trains that way: a library does it, in the background,
-# while back-propagation goes on. Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a handful
-# of changed lines. They are easy to copy, and nearly all mistakes in distributed training are one of them left out or half
+# while back-propagation goes on. Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a handful of changed
+# lines. They are easy to copy, and nearly all mistakes in distributed training are one of them left out or half
 # understood. So we take them one by one. Everything here runs on a CPU: this notebook *is* a CPU-only Horovod example.
 
 # %% tags=["parameters"]
@@ -198,8 +198,9 @@ for span in (1, 2):
 # ## An equal start, also after a restart
 #
 # All workers apply the same gradient. Two networks that begin equal stay equal; two that begin apart stay apart. With
-# plain SGD even the distance stays exactly what it was, however long you train. Equal seeds would make an equal start as well, but they are a promise, and a broadcast is a fact: it also holds when one worker
-# has another version of a library, or when only one of them has read a checkpoint.
+# plain SGD even the distance stays exactly what it was, however long you train. Equal seeds would make an equal start
+# as well, but they are a promise, and a broadcast is a fact: it also holds when one worker has another version of a
+# library, or when only one of them has read a checkpoint.
 #
 # That last case deserves a look. Let us write a checkpoint, as a run that was interrupted would have left it:
 
@@ -265,15 +266,15 @@ launch("restart.py", 2)
 # `hvd.allreduce` and `DistributedOptimizer` **average** unless you say `op=hvd.Sum`. For a loss that is a mean over the
 # batch the average is right: you then have the mean over the global batch, if all workers' batches are equally large
 # (notebook 03). A sum of $K$ means is $K$ times as long, which with SGD is a rate that is secretly multiplied by $K$.
-# Code ported from another library often sums: PyTorch's own `dist.all_reduce` does. If you also scale the rate, you have
-# scaled twice. And with Adam you may not even notice, because it divides the factor out again.
+# Code ported from another library often sums: PyTorch's own `dist.all_reduce` does. If you also scale the rate, you
+# have scaled twice. And with Adam you may not even notice, because it divides the factor out again.
 #
 # For *counts* the sum is right, and the mean is a number that nobody wants. That is why the script averages the loss,
 # but sums the correct answers.
 #
 # What has to agree is the pairing. Horovod matches tensors by **name**, not by the order in which they come: worker 1
-# may have its last layer's gradient ready before worker 0 has. Hence `named_parameters=`. The workers announce what they
-# have, rank 0 counts, and when all have announced a tensor its all-reduce begins.
+# may have its last layer's gradient ready before worker 0 has. Hence `named_parameters=`. The workers announce what
+# they have, rank 0 counts, and when all have announced a tensor its all-reduce begins.
 #
 # ## Shards: is every GPU seeing the same data?
 #
@@ -443,12 +444,12 @@ print("networks:", ", ".join(name for name, state in psutil.net_if_stats().items
 # %% [markdown]
 # **Topology** is how these parts are connected. Inside a host GPUs may talk over fast links of their own (`nvidia-smi
 # topo -m` draws the map), or by way of the CPU's memory. Between hosts there is a network, often ten or more times
-# slower. Good all-reduces know that: they first reduce inside each host, then between hosts, then spread the result. Our
-# workers share one host, and Gloo has them talk over `lo`, the loopback network: no cable, but every byte is copied and
-# added up by the same cores that also train.
+# slower. Good all-reduces know that: they first reduce inside each host, then between hosts, then spread the result.
+# Our workers share one host, and Gloo has them talk over `lo`, the loopback network: no cable, but every byte is copied
+# and added up by the same cores that also train.
 #
-# The program measures three things: an all-reduce of several sizes, many small tensors at once, and one tensor in half
-# precision.
+# The program measures three things: an all-reduce of several sizes, many small tensors, at once or one by one, and
+# one tensor in half precision.
 
 # %%
 # %%writefile bandwidth.py
@@ -472,16 +473,20 @@ def seconds(exchange, repeats=10):
     return median(times[2:])
 
 
-def small(count=60, numbers=8_000):
-    """Many tensors, all announced before the first is waited for."""
+def small(together, count=60, numbers=8_000):
+    """Many tensors: all announced before the first is waited for, or one after the other."""
     tensors = [torch.ones(numbers) for _ in range(count)]
 
     def exchange():
-        handles = [hvd.allreduce_async_(tensor, name=f"small.{at}") for at, tensor in enumerate(tensors)]
+        handles = []
+        for at, tensor in enumerate(tensors):
+            handles.append(hvd.allreduce_async_(tensor, name=f"small.{at}"))
+            if not together:
+                worker.wait(handles.pop())
         for handle in handles:
             worker.wait(handle)
 
-    return seconds(exchange)
+    return seconds(exchange, repeats=5)
 
 
 def large(compression, numbers=2_000_000):
@@ -496,8 +501,8 @@ def large(compression, numbers=2_000_000):
 
 
 def all_three(sizes):
-    fp32, fp16 = large(hvd.Compression.none), large(hvd.Compression.fp16)
-    return {"sizes": all_reduce_seconds(sizes, 10), "fp32": fp32, "fp16": fp16, "small": small()}
+    halves = {"fp32": large(hvd.Compression.none), "fp16": large(hvd.Compression.fp16)}
+    return {"sizes": all_reduce_seconds(sizes, 10), "together": small(True), "alone": small(False), **halves}
 
 
 # %%
@@ -518,19 +523,25 @@ ax.legend()
 parameters = sum(weight.numel() for weight in BootcampResNet(norm=no_norm).parameters())
 show(
     figure,
-    "On logarithmic axes the time is flat for small tensors and rises in proportion for large ones.",
+    "On logarithmic axes the time hardly depends on the size of small tensors, and rises in proportion for large ones.",
     f"Latency about {1000 * alpha:.1f} ms, bandwidth about {rate / 1e6:,.0f} MB/s. Below {alpha * rate / 1e3:,.0f} kB "
     f"(dotted) latency is the larger part. The network's gradients have {4 * parameters / 1e3:,.0f} kB.",
 )
 
 # %% [markdown]
-# Left of the dotted line a tensor costs the same whatever its size: a bias of 32 numbers as much as a layer of
-# thousands. With bytes there is little to save; with fewer exchanges there is. The measurement with fusion turned off:
+# Well to the left of the dotted line a tensor costs about the same whatever its size: a bias of 32 numbers as much as a
+# layer of thousands. With bytes there is little to save; with fewer exchanges there is:
 
 # %%
-apart = on_workers("bandwidth:small", 2, {"HOROVOD_FUSION_THRESHOLD": "0"})[0]
-print(f"60 small tensors with fusion:    {1000 * measured['small']:6.1f} ms")
-print(f"60 small tensors without fusion: {1000 * apart:6.1f} ms, {apart / measured['small']:.1f} times the time")
+together, alone = measured["together"], measured["alone"]
+print(f"60 small tensors, announced at once, so that they can be fused: {1000 * together:6.1f} ms")
+print(f"60 small tensors, each when the one before is there:            {1000 * alone:6.1f} ms")
+print(f"that is {alone / together:.0f} times the time for the same bytes")
+
+# %% [markdown]
+# That difference has two causes: fused tensors share one transfer, and tensors that are announced at once share the
+# agreement about what comes next. To see the first alone, turn fusion off and announce all at once:
+# `on_workers("bandwidth:small", 2, {"HOROVOD_FUSION_THRESHOLD": "0"}, together=True)`. Try it in a cell of your own.
 
 # %% [markdown]
 # ### Half the bytes, less time?
@@ -557,7 +568,7 @@ print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] /
 # the exchange were free of charge for the rest of the machine, an update would take $\max(\text{compute},
 # \text{exchange})$ instead of their sum.
 #
-# **What to look at:** the bars of "at once" and "one after the other" beside the marks for $\max()$ and sum. Then the
+# **What to look at:** the bars "overlap on" and "overlap off" beside the marks for max() and sum(). Then the
 # timeline: with overlap on, the exchanges begin inside the grey part. Guess first: we have as many workers as
 # cores, or more. Who does the exchanging?
 
@@ -567,14 +578,18 @@ runs = live("C26", device=device)
 result = saved("C26")
 
 # %% [markdown]
-# Theory says $\max()$, and it assumes two *resources*: processors that compute, and a network that sends by itself.
-# On a GPU with a good network card that is nearly true. Here one pool of cores does both. Copying through the loopback
-# and adding up is work for the CPU, so hiding it behind back-propagation hides it behind the very cores that it needs.
-# What can be hidden is waiting: for the slower worker, for the next cycle. Read the verdict as the answer to "how much of
+# Theory says $\max()$, and it assumes two *resources*: processors that compute, and a network that sends by itself. On
+# a GPU with a good network card that is nearly true. Here one pool of cores does both. Copying through the loopback and
+# adding up is work for the CPU, so hiding it behind back-propagation hides it behind the very cores that it needs. What
+# can be hidden is waiting: for the slower worker, for the next cycle. Read the verdict as the answer to "how much of
 # the exchange was waiting?"
 #
-# Notice also what must be true for overlap to be possible: a gradient that is needed *whole* before it can be sent,
-# as when all gradients are clipped by their common norm, must wait. There you call `optimizer.synchronize()` first, clip,
+# Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
+# small exchanges, and each pays its latency. Sent after the backward pass, all of them fit into one buffer. Compare the
+# thick lines in the two timelines: which of them stand below each other?
+#
+# Notice also what must be true for overlap to be possible: a gradient that is needed *whole* before it can be sent, as
+# when all gradients are clipped by their common norm, must wait. There you call `optimizer.synchronize()` first, clip,
 # and then step inside `with optimizer.skip_synchronize():`. Clip before the exchange, and each worker clips something
 # else.
 #
@@ -604,9 +619,10 @@ result = saved("C13")
 
 # %% [markdown]
 # What theory leaves open is the size of $t_x$ beside $t_0 + cb$, and that is a matter of your machine and network: on a
-# slow network weak scaling suffers too, and on a very fast one strong scaling hardly does. Two effects disturb the simple
-# picture here. Beyond one worker a core the left panel has no more computing power to share out, so its lines cannot go on
-# rising. And workers that share cores lend each other their waiting: while one waits for the exchange, another computes.
+# slow network weak scaling suffers too, and on a very fast one strong scaling hardly does. Two effects disturb the
+# simple picture here. Beyond one worker a core the left panel has no more computing power to share out, so its lines
+# cannot go on rising. And workers that share cores lend each other their waiting: while one waits for the exchange,
+# another computes.
 #
 # If your own program gets slower with more workers, go through this list from the top:
 #
@@ -639,10 +655,10 @@ result = saved("C27")
 
 # %% [markdown]
 # This is what makes distributed bugs expensive: they are silent. Most of these programs run to the end, print a loss
-# that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients; each computes them at
-# a place that the others have never been to. Without `DistributedOptimizer` there is no exchange at all, only several
-# lonely runs, of which one is saved. You find such a bug by asking for the symptom: a hash of the weights on each
-# worker, the number of distinct images, the device, the writer.
+# that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients; each computes them
+# at a place that the others have never been to. Without `DistributedOptimizer` there is no exchange at all, only
+# several lonely runs, of which one is saved. You find such a bug by asking for the symptom: a hash of the weights on
+# each worker, the number of distinct images, the device, the writer.
 #
 # `metrics.jsonl` and `model.pt` have the last one: several workers that write one file at a time may leave lines of
 # each, or a file that has been renamed under a worker's hands.

@@ -140,6 +140,7 @@ def picture(runs: Runs) -> Picture:
             _draw_lengths(ax, runs[f"{direction}-{correction}"], correction)
         ax.axvline(0, color="#888888", linewidth=0.8)
         ax.set_yscale("log")
+        ax.yaxis.set_major_formatter("{x:g}")
         ax.legend()
     for direction in FACTORS:
         _draw_losses(loss, runs, direction)

@@ -180,7 +180,9 @@ def judge(runs: Runs) -> Verdict:
 
 def picture(runs: Runs) -> Picture:
     """Left: step times by way; right: the timeline of one update, with overlap on and off."""
-    figure, (left, right) = panels(("", "time of an update (ms)"), ("ms since the update began", "gradients"), size=(8.0, 4.2))
+    figure, (left, right) = panels(
+        ("", "time of an update (ms)"), ("ms since the update began", "gradients"), size=(8.0, 4.2)
+    )
     _bars(left, runs)
     _timelines(right, runs["2_workers"][0]["traces"])
     shares = {arm: f"{hidden(runs, arm).mean():.0%}" for arm in SIZES}

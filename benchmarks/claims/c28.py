@@ -84,7 +84,7 @@ def descend(
 
 
 def start_rate(batch: int) -> float:
-    """Where the search for a batch size's best rate begins; the form is that of McCandlish et al., equation 2.6."""
+    """Where the search for a batch size's best rate begins; the form is that of McCandlish et al., section 2.2."""
     return RATE / (1 + RATE_BATCH / batch)
 
 
@@ -271,7 +271,7 @@ def _bend(ax, sizes: np.ndarray, updates: np.ndarray, least: float, critical: fl
     ax.axvline(noise, color=COLOURS[1], ls=":", label="noise scale")
     ax.set_xticks(sizes, [str(size) for size in sizes])
     ax.xaxis.minorticks_off()
-    ax.legend()
+    ax.legend(frameon=True)
 
 
 def _through(ax, runs: Runs, critical: float) -> None:

@@ -22,6 +22,7 @@ from cifar.schedule import warmup_factor
 SIZE = 8
 GUESSING = math.log(10)  # loss of a network that gives each class the same probability; nats
 NOTHING = 0.99 * GUESSING  # a run that ends above it has learned nothing: it counts as diverged
+MAJORITY = 3  # runs from which on "most of them" means something
 SPIKE = 2 * GUESSING  # a loss above it is a failure of its own: twice that of guessing
 PART = 4  # the warmup takes the first 1 / PART of training; by the last a run has learned something or has not
 
@@ -87,8 +88,9 @@ def fails(runs: Runs, name: str) -> bool:
 
 def cured(runs: Runs, name: str) -> bool:
     """Whether warmup raises accuracy, or lets most runs learn where most had diverged."""
-    without, with_ = (np.mean([diverged(run) for run in runs[f"{name}-{mode}"]]) for mode in ("scaled", "warmup"))
-    return bool(gained(runs, name).low > 0 or without > 0.5 > with_)
+    both = [[diverged(run) for run in runs[f"{name}-{mode}"]] for mode in ("scaled", "warmup")]
+    saved = min(map(len, both)) >= MAJORITY and np.mean(both[0]) > 0.5 > np.mean(both[1])
+    return bool(gained(runs, name).low > 0 or saved)
 
 
 def judge(runs: Runs) -> Verdict:
@@ -136,14 +138,13 @@ def picture(runs: Runs) -> Picture:
     _draw_groups(highest, {arm: [min(peak(run), 1e3) for run in runs[arm]] for arm in ARMS})
     _log_scale(highest)
     _draw_groups(accuracy, {arm: [100 * value for value in accuracies(runs, arm)] for arm in ARMS})
-    accuracy.legend()
     counts = {mode: sum(diverged(run) for name in OPTIMIZERS for run in runs[f"{name}-{mode}"]) for mode in MODES}
     told = ", ".join(f"{mode} {count}" for mode, count in counts.items())
     return Picture(
         figure,
         f"Three plots. Losses of {shown} over the updates for each way to set the rate; highest loss and final "
         f"accuracy for each optimizer. Diverged runs: {told}.",
-        f"Left: {shown}, median of the runs. Middle and right: mean, a dot a run, over "
+        f"Left: {shown}, median of the runs. Middle and right, with the same markers: mean, a dot a run, over "
         f"{min(map(len, runs.values()))} run(s) an arm; the grey line is the loss of guessing. Diverged runs: {told}.",
     )
 

@@ -177,6 +177,13 @@ def test_a_best_rate_at_the_edge_is_told():
     assert "edge" not in c28.judge(bend(200, 200)).sentence
 
 
+def test_a_target_that_is_never_reached_is_no_bend():
+    runs = bend(200, 200)
+    runs["batch-4"][0]["updates"] = [None, None, None]
+    assert c28.judge(runs).word == "fails" and "batch-4" in c28.judge(runs).sentence
+    assert drawn(c28.CLAIM, runs)
+
+
 def test_the_hyperbola_is_found():
     sizes = np.array(c28.SIZES)
     assert c28.hyperbola(sizes, 50 * (1 + 300 / sizes)) == pytest.approx((50, 300), rel=1e-3)

@@ -176,6 +176,7 @@ def test_a_warmup_that_harms_refutes():
 def test_no_cure_within_the_noise():
     assert c31.judge(scaled(sgd_scaled=SPIKED, sgd_warmup=SPIKED)).word == "no difference seen"
     assert c31.judge(scaled(1, sgd_scaled=SPIKED, adam_scaled=SPIKED)).word == "no difference seen"
+    assert c31.judge(scaled(1, sgd_scaled=DEAD, adam_scaled=DEAD)).word == "no difference seen"
 
 
 def test_a_loss_that_is_no_number_counts_as_diverged():
