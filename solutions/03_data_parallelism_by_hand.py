@@ -258,22 +258,29 @@ def ring_step(chunks, step):
 # Let your function run. Each worker begins with the number 1 in every chunk, so a chunk's number says how many workers
 # it has collected. Dark means complete.
 
+
 # %%
-state, size = [[[1.0] for _ in range(workers)] for _ in range(workers)], workers
-figure, every = panels(*[("chunk", "worker")] * size, size=(8, 2.6))
-for step, ax in enumerate(every):
-    numbers = np.array(state)[:, :, 0]
+def draw(ax, numbers, step):
+    size = len(numbers)
     ax.imshow(numbers, cmap="Greys", vmin=0, vmax=size)
-    ax.set(title=f"after {step} steps", xticks=range(size), yticks=range(size))
+    ax.set(title=f"after step {step}" if step >= 0 else "before", xticks=range(size), yticks=range(size))
     ax.grid(False)
     for (row, column), number in np.ndenumerate(numbers):
         ax.text(column, row, f"{number:.0f}", ha="center", va="center", color="white" if number > size / 2 else "black")
-    state = ring_step(state, step) if step < size - 1 else state
-complete = int((np.array(state)[:, :, 0] == size).sum())
+
+
+state = [[[1.0] for _ in range(workers)] for _ in range(workers)]
+figure, every = panels(*[("chunk", "worker")] * workers, size=(8, 2.6))
+for step, ax in enumerate(every, -1):
+    state = ring_step(state, step) if step >= 0 else state
+    draw(ax, np.array(state)[:, :, 0], step)
+
+# %%
+complete = int((np.array(state)[:, :, 0] == workers).sum())
 show(
     figure,
-    f"Grids of chunks by worker, one after each step; the numbers grow along a diagonal until {complete} are {size}.",
-    f"After {size - 1} steps {complete} chunks are complete, one on each of {size} workers.",
+    f"Grids of chunks by worker, one after each step; the numbers grow along diagonals until {complete} are {workers}.",
+    f"After {workers - 1} steps {complete} chunks are complete, one on each of {workers} workers.",
 )
 
 # %% [markdown]
@@ -321,23 +328,21 @@ def traffic(scheme, workers, size):
 
 # %%
 def train_by_hand(way, seed, images):
-    rank, size, updates = dist.get_rank(), dist.get_world_size(), 16
-    mean = {"server": server_mean, "ring": ring_mean}[way]
+    rank, size, mean = dist.get_rank(), dist.get_world_size(), {"server": server_mean, "ring": ring_mean}[way]
     torch.manual_seed(int(seed))  # the same weights on all workers
     net, (train, _), losses = BootcampResNet(), load(limit=int(images)), []
-    before = kernel_received()
-    for part in shard(shuffle(len(train), int(seed), 0), rank, size).split(128 // size)[:updates]:
+    mine = shard(shuffle(len(train), int(seed), 0), rank, size).split(128 // size)[:16]
+    before = kernel_received() or 0
+    for part in mine:
         loss, vector = gradient(net, *train.batch(part))
         mean(vector)
         weights = parameters_to_vector(net.parameters()).detach() - 0.2 * vector
         vector_to_parameters(weights, net.parameters())
-        mean(value := loss.reshape(1))
-        losses.append(value.item())
-    after = kernel_received()
-    count = "not told" if after is None else f"{(after - before) / updates / 1e6:.2f} MB an update"
-    print(f"{way}, worker {rank} of {size}: received {count}", flush=True)
-    if rank == 0:
-        torch.save({"losses": losses, "weights": weights}, f"{way}-{size}.pt")
+        mean(loss := loss.reshape(1))
+        losses.append(loss.item())
+    received = ((kernel_received() or 0) - before) / len(mine) / 1e6
+    print(f"{way}, worker {rank} of {size}: received {received:.2f} MB an update", flush=True)
+    torch.save({"losses": losses, "weights": weights}, f"{way}-{size}-{rank}.pt")
 
 
 # %%
@@ -360,7 +365,7 @@ for scheme in ("parameter server", "ring"):
 # And have they computed the same? Three programs, one trajectory: that is the claim.
 
 # %%
-one, server, ring = (torch.load(f"{name}.pt") for name in ("ring-1", f"server-{workers}", f"ring-{workers}"))
+one, server, ring = (torch.load(f"{name}-0.pt") for name in ("ring-1", f"server-{workers}", f"ring-{workers}"))
 figure, ax = axes("update", "training loss (nats)", size=(8, 3))
 ax.plot(range(1, 17), one["losses"], lw=5, alpha=0.3, marker="", label="one process")
 ax.plot(range(1, 17), server["losses"], label=f"server, {workers} workers")
@@ -378,8 +383,8 @@ assert apart < 1e-4
 # %% [markdown]
 # ## Who should compute, and over which links?
 #
-# Early multi-GPU code in Keras let the parameter server do more than average: workers ran the forward pass, and the
-# gradients were computed in one place. Source S3 objects. Here are four ways, on real processes, with real gradients:
+# A parameter server could do more than average: workers run the forward pass, and all gradients are computed in one
+# place. Source S3 objects. Here are four ways, on real processes, with real gradients:
 # the server *computes* all gradients (workers send it their activations), the server *averages* gradients, all send
 # their gradient to all, and the ring. Before you look, guess which way uses most bytes at the busiest worker, and which
 # takes most time on *this* machine.
@@ -451,8 +456,8 @@ result = saved("C08")
 # **Is every GPU seeing the same data?** Ask it of any distributed program, because the wrong answer raises no error.
 # There are two halves to it: what is *sent*, and what is *used*.
 #
-# Sent: if one process reads the images, it can send the whole global batch to everybody, and each takes its part. That
-# was simple to write in early Keras code. Or it sends each its part only.
+# Sent: if one process reads the images, it can send the whole global batch to everybody, and each takes its part:
+# that is simple to write. Or it sends each its part only.
 
 # %%
 runs = live("C22", device=device)
@@ -638,12 +643,12 @@ assert apart < 1e-4
 
 # %%
 figure, ax = axes("time (ms)", "stage", size=(8, 2.2))
-zero = stages[0]["busy"][2][0]  # the second update: the first one also warms up
+zero, end = stages[0]["busy"][2][0], stages[0]["busy"][-1][1]  # from the second update: the first one also warms up
+idle = []
 for rank, stage in enumerate(stages):
-    shown = [(1000 * (begin - zero), 1000 * (end - begin)) for begin, end in stage["busy"] if begin >= zero]
+    shown = [(1000 * (began - zero), 1000 * (ended - began)) for began, ended in stage["busy"] if began >= zero]
     ax.broken_barh(shown, (rank - 0.35, 0.7), color=("0.35", "0.65")[rank])
-end = max(stage["busy"][-1][1] for stage in stages)
-idle = [1 - sum(e - b for b, e in stage["busy"] if b >= zero) / (end - zero) for stage in stages]
+    idle.append(1 - sum(length for _, length in shown) / (1000 * (end - zero)))
 ax.set(yticks=(0, 1), ylim=(1.6, -0.6))
 show(
     figure,
@@ -683,13 +688,13 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 # | what it is | one process, a thread for each GPU | a process for each GPU | a process for each GPU |
 # | launch | none | `torchrun` | `horovodrun` |
 # | the network | copied to all GPUs at *every* batch | copied once, at the start | copied once, by your broadcast |
-# | the batch | whole to the first GPU, which hands out parts | each process reads its own shard | each process reads its own shard |
+# | the batch | read and cut up by the one process | each process reads its own shard | each process reads its own shard |
 # | gradients | collected on the first GPU | all-reduce, during back-propagation | all-reduce, during back-propagation |
 # | you write | one line | a few lines | a few lines |
 # | hosts | one | many | many |
 #
-# You now recognise the first column: a parameter server on GPU 0 that is also sent the whole batch (C21, C22).
-# PyTorch's own documentation advises against it. The other two are your ring with better engineering: gradients are
+# You now recognise the first column: a parameter server on GPU 0, inside one process. PyTorch's own documentation
+# recommends the second instead. The second and third are your ring with better engineering: gradients are
 # gathered into larger messages, and travel while back-propagation still goes on (notebook 04). Both average.
 # Notebook 09 runs the same training in both, and compares their weights.
 #

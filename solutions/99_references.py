@@ -37,6 +37,8 @@
 # - Keskar and others: *On large-batch training for deep learning: generalization gap and sharp minima*, 2016.
 #   arXiv:1609.04836
 # - Dinh, Pascanu, Bengio, Bengio: *Sharp minima can generalize for deep nets*, 2017. arXiv:1703.04933
+# - Cohen, Kaur, Li, Kolter, Talwalkar: *Gradient descent on neural networks typically occurs at the edge of stability*,
+#   2021. arXiv:2103.00065
 # - Hoffer, Hubara, Soudry: *Train longer, generalize better: closing the generalization gap in large batch training*, 2017.
 #   arXiv:1705.08741
 #
@@ -47,6 +49,7 @@
 # - Hockney: *The communication challenge for MPP: Intel Paragon and Meiko CS-2*, Parallel Computing 20(3), 1994
 # - Dean and others: *Large scale distributed deep networks*, NIPS 2012
 # - Li and others: *Scaling distributed machine learning with the parameter server*, OSDI 2014
+# - Chen, Pan, Monga, Bengio, Jozefowicz: *Revisiting distributed synchronous SGD*, 2016. arXiv:1604.00981
 # - Zhang, Choromanska, LeCun: *Deep learning with elastic averaging SGD*, 2015. arXiv:1412.6651
 # - Sergeev, Del Balso: *Horovod: fast and easy distributed deep learning in TensorFlow*, 2018. arXiv:1802.05799
 # - Li and others: *PyTorch distributed: experiences on accelerating data parallel training*, 2020. arXiv:2006.15704
@@ -64,12 +67,20 @@
 # - Ioffe, Szegedy: *Batch normalization: accelerating deep network training by reducing internal covariate shift*, 2015.
 #   arXiv:1502.03167
 # - Kingma, Ba: *Adam: a method for stochastic optimization*, 2014. arXiv:1412.6980
+# - Malladi, Lyu, Panigrahi, Arora: *On the SDEs and scaling rules for adaptive gradient algorithms*, 2022.
+#   arXiv:2205.10287
 # - You, Gitman, Ginsburg: *Large batch training of convolutional networks* (LARS), 2017. arXiv:1708.03888
 # - You and others: *Large batch optimization for deep learning: training BERT in 76 minutes* (LAMB), 2019. arXiv:1904.00962
 # - Nado and others: *A large batch optimizer reality check: traditional, generic optimizers suffice across batch sizes*,
 #   2021. arXiv:2102.06356
 # - Jia and others: *Highly scalable deep learning training system with mixed-precision: training ImageNet in four
 #   minutes*, 2018. arXiv:1807.11205
+# - You, Zhang, Hsieh, Demmel, Keutzer: *ImageNet training in minutes*, 2017. arXiv:1709.05011
+# - Akiba, Suzuki, Fukuda: *Extremely large minibatch SGD: training ResNet-50 on ImageNet in 15 minutes*, 2017.
+#   arXiv:1711.04325
+# - Ying and others: *Image classification at supercomputer scale*, 2018. arXiv:1811.06992
+# - Yamazaki and others: *Yet another accelerated SGD: ResNet-50 training on ImageNet in 74.7 seconds*, 2019.
+#   arXiv:1903.12650
 #
 # ## Networks and data
 #

@@ -19,7 +19,7 @@ from cifar.data import Split
 from cifar.model import no_norm
 
 WORKERS = 4
-PARTS = (1, 2, 4, 8)  # the last worker has so many times fewer images than each of the others
+PARTS = (1, 2, 8)  # the last worker has so many times fewer images than each of the others
 ORDERS = {
     "shuffled": lambda labels: torch.arange(len(labels)),
     "sorted": lambda labels: torch.argsort(labels, stable=True),

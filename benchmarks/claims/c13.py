@@ -6,6 +6,7 @@ workers without exchange show what the exchange costs.
 """
 
 import time
+from collections.abc import Callable
 
 import horovod.torch as hvd
 import numpy as np
@@ -17,27 +18,36 @@ from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
 from benchmarks.spread import Difference, paired
 from benchmarks.workers import on_workers
+from cifar.data import Split
 from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
 
-SIZES = {"1_worker": 1, "2_workers": 2, "4_workers": 4}
+SIZES = {"2_workers": 2, "4_workers": 4}
 WAYS = ("strong", "weak")
 
 
 def throughput(batch_size: int, images: int, rounds: int, device: str) -> dict[str, list[float]]:
-    """On a worker: images/s of all workers together, a value a round; `_alone` is without exchange."""
+    """On a worker: images/s of all workers, a value a round; `_alone` without exchange, `single` of rank 0 alone."""
     split, _ = worker.data(device, images=1024, test_images=1)
-    torch.set_num_threads(1)  # also of a single worker: scaling is from one core to several
+    torch.set_num_threads(1)  # a core each, as long as there are enough
     batches = {"strong": batch_size // hvd.size(), "weak": batch_size}
-    found = {f"{way}{end}": [] for way in WAYS for end in ("", "_alone")}
+    found = {"single": [], **{f"{way}{end}": [] for way in WAYS for end in ("", "_alone")}}
     for _ in range(rounds):
+        worker.barrier()
+        if hvd.rank() == 0:  # the others wait at the next barrier
+            found["single"].append(_images_per_s(split, batch_size, images // batch_size))
         for way, batch in batches.items():
-            found[way].append(_images_per_s(split, batch, images // batch, exchange=True))
-            found[f"{way}_alone"].append(_images_per_s(split, batch, images // batch, exchange=False))
+            for name, exchange in ((way, True), (f"{way}_alone", False)):
+                worker.barrier()
+                mine = _images_per_s(split, batch, images // batch, exchange, worker.barrier)
+                found[name].append(worker.total(torch.tensor(mine), "speed").item())
     return found
 
 
-def _images_per_s(split, batch: int, updates: int, exchange: bool) -> float:
+def _images_per_s(
+    split: Split, batch: int, updates: int, exchange: bool = False, begin: Callable[[], None] = lambda: None
+) -> float:
+    """Images/s of this worker, after an update that does not count and `begin()`."""
     torch.manual_seed(0)
     net = BootcampResNet().to(split.images.device)
     optimizer = SGD(net.parameters(), lr=0.01)
@@ -45,20 +55,20 @@ def _images_per_s(split, batch: int, updates: int, exchange: bool) -> float:
         optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters())
     images, labels = split.batch(torch.arange(batch))
     for update in range(updates + 1):
-        if update == 1:  # the first one begins together
-            worker.barrier()
+        if update == 1:
+            begin()
             started = time.perf_counter()
         optimizer.zero_grad()
         loss = worker.loss_of(net, images, labels)
         loss.backward()
         wait_for_gradients(optimizer)
         optimizer.step()
-    seconds = time.perf_counter() - started + 0 * loss.item()  # a GPU has finished when it can tell the loss
-    return hvd.size() * updates * batch / worker.mean(torch.tensor(seconds), "seconds").item()
+    loss.item()  # a GPU has finished when it can tell the loss
+    return updates * batch / (time.perf_counter() - started)
 
 
 def run(arm: str, seed: int, settings: Settings) -> Values:
-    """Rank 0's numbers; the times are means over the workers."""
+    """Rank 0's numbers: the sum of the workers' speeds."""
     options = {name: settings[name] for name in ("batch_size", "images", "rounds", "device")}
     return on_workers("benchmarks.claims.c13:throughput", SIZES[arm], **options)[0]
 
@@ -74,10 +84,8 @@ def efficiency(runs: Runs, arm: str, way: str) -> np.ndarray:
 
 
 def gaps(runs: Runs) -> dict[str, Difference]:
-    """Strong minus weak scaling's efficiency, by arm with several workers."""
-    return {
-        arm: paired(efficiency(runs, arm, "strong"), efficiency(runs, arm, "weak")) for arm in SIZES if SIZES[arm] > 1
-    }
+    """Strong minus weak scaling's efficiency, by arm."""
+    return {arm: paired(efficiency(runs, arm, "strong"), efficiency(runs, arm, "weak")) for arm in SIZES}
 
 
 def judge(runs: Runs) -> Verdict:
@@ -100,17 +108,14 @@ def picture(runs: Runs) -> Picture:
     """Left: images/s of all workers; right: what the exchange leaves of it."""
     share = "speed with exchange / without (%)"
     figure, (left, right) = panels(("workers", "images/s of all workers"), ("workers", share))
-    sizes = list(SIZES.values())
+    sizes, one = [1, *SIZES.values()], rounds(runs, "2_workers", "single")
     names = {"strong": "global batch fixed (strong)", "weak": "per-worker batch fixed (weak)"}
     for way, name in names.items():
         for end, more in (("", ""), ("_alone", ", no exchange")):
-            found = [rounds(runs, arm, way + end) for arm in SIZES]
-            bars = [of.std(ddof=1) if len(of) > 1 else 0 for of in found]
-            left.errorbar(sizes, [of.mean() for of in found], bars, capsize=3, label=name.split(" (")[0] + more)
+            found = [one, *(rounds(runs, arm, way + end) for arm in SIZES)]
+            _line(left, sizes, found, name.split(" (")[0] + more)
     for way, name in names.items():
-        found = [100 * efficiency(runs, arm, way) for arm in SIZES]
-        bars = [of.std(ddof=1) if len(of) > 1 else 0 for of in found]
-        right.errorbar(sizes, [of.mean() for of in found], bars, capsize=3, label=name)
+        _line(right, sizes, [np.array([100.0]), *(100 * efficiency(runs, arm, way) for arm in SIZES)], name)
     for ax in (left, right):
         ax.set(xticks=sizes, ylim=(0, None))
         ax.legend(fontsize=8)
@@ -122,6 +127,11 @@ def picture(runs: Runs) -> Picture:
         f"With four workers the exchange leaves {strong:.0%} of the speed with the batch divided and {weak:.0%} with "
         f"the batch kept (bars: standard deviation over {len(rounds(runs, '4_workers', 'weak'))} rounds).",
     )
+
+
+def _line(ax, sizes: list[int], found: list[np.ndarray], label: str) -> None:
+    bars = [of.std(ddof=1) if len(of) > 1 else 0 for of in found]
+    ax.errorbar(sizes, [of.mean() for of in found], bars, capsize=3, label=label)
 
 
 CLAIM = Claim(

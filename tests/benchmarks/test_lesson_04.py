@@ -36,6 +36,7 @@ def scaling(strong: dict[int, float], weak: dict[int, float], scatter: float = 0
                 f"{way}{end}": scattered(1000 * size * (left[way] if not end else 1), scatter, seed + 10 * place)
                 for place, (way, end) in enumerate((way, end) for way in left for end in ("", "_alone"))
             }
+            | {"single": [1000.0] * 5}
             for seed in range(3)
         ]
     return runs
