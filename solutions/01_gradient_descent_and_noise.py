@@ -137,6 +137,9 @@ result = saved("C12")
 
 
 # %% exercise="squared_error"
+import numpy as np
+
+
 def squared_error(gradients: list[list[float]], batch: int) -> float:
     ### BEGIN SOLUTION
     gradients = np.array(gradients)

@@ -111,7 +111,7 @@ def picture(runs: Runs) -> Picture:
         ax.set(xticks=images, xticklabels=[str(count) for count in images])
         ax.legend()
     one.set(yscale="log", ylim=(1e-17, 10))
-    many.set_ylim(bottom=0)
+    many.set_ylim(0, max(0.01, 1.1 * max(values(runs, arm, "averaged").mean(0).max() for arm in ORDERS)))
     worst = {arm: values(runs, arm, "plain")[:, -1].mean() for arm in ORDERS}
     return Picture(
         figure,
