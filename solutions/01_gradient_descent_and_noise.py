@@ -27,7 +27,6 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
-import numpy as np
 import torch
 from IPython.display import Markdown
 
