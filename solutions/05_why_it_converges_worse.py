@@ -68,6 +68,7 @@ for size, lines in ((1, one), (workers, many)):
     left.plot(done, accuracy, label=f"{size} worker{'s' * (size > 1)}")
     right.plot(done * updates_per_epoch(images, batch, size), accuracy)
 left.legend()
+left.locator_params(axis="x", integer=True)
 ends = f"{one[-1]['test_accuracy']:.1%} for one worker, {many[epochs - 1]['test_accuracy']:.1%} for {workers}"
 same = f"{one[-1]['test_accuracy']:.1%} and {many[-1]['test_accuracy']:.1%}"
 show(

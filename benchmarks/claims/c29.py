@@ -61,19 +61,19 @@ def judge(runs: Runs) -> Verdict:
     epochs, updates = sharper(runs, "large-epochs"), sharper(runs, "large-updates")
     signs = [int(np.sign(found.mean)) if found.seen else 0 for found in (epochs, updates)]
     text = (
-        f"with {SIZE} times the batch the largest eigenvalue is {_times(epochs)} that of the small batch at equal "
+        f"With {SIZE} times the batch the largest eigenvalue is {_times(epochs)} that of the small batch at equal "
         f"epochs, where the training loss is {_mean(runs, 'large-epochs', 'train_loss'):.3f} against "
         f"{_mean(runs, 'small', 'train_loss'):.3f} nats, and {_times(updates)} at equal updates, where the loss is "
         f"{_mean(runs, 'large-updates', 'train_loss'):.3f}"
     )
     if signs == [0, 0]:
-        return Verdict("no difference seen", f"Neither difference is beyond the seeds' spread: {text}.")
+        return Verdict("no difference seen", f"{text}.")
     if signs == [1, 1]:
-        return Verdict("holds", f"Sharper at equal epochs and at equal updates: {text}.")
+        return Verdict("holds", f"Sharper at equal epochs and at equal updates. {text}.")
     if max(signs) < 1:
-        return Verdict("fails", f"Nowhere sharper: {text}.")
+        return Verdict("fails", f"Nowhere sharper. {text}.")
     where = "at equal epochs alone" if signs[0] == 1 else "at equal updates alone"
-    return Verdict("depends", f"On how long the large batch trains; it is sharper {where}: {text}.")
+    return Verdict("depends", f"On how long the large batch trains; it is sharper {where}. {text}.")
 
 
 def _mean(runs: Runs, arm: str, name: str) -> float:
@@ -135,7 +135,7 @@ CLAIM = Claim(
         "hessian_images": 512,
         "iterations": 50,
     },
-    quick={"images": 256, "epochs": 4, "batch_size": 16, "test_images": 100, "hessian_images": 64, "iterations": 10},
+    quick={"images": 256, "epochs": 3, "batch_size": 16, "test_images": 100, "hessian_images": 64, "iterations": 10},
     run=run,
     judge=judge,
     picture=picture,
