@@ -321,33 +321,47 @@ def traffic(scheme, workers, size):
 # %% [markdown]
 # ## Training with what you wrote
 #
-# A training program, whole. It reads CIFAR-10, takes its shard of one shuffle, and makes 16 updates of plain SGD
+# A training loop, whole. It takes this worker's shard of one shuffle of CIFAR-10, and makes 16 updates of plain SGD
 # with a **global batch** of 128: each of $K$ workers has 128 / $K$ images. The line that makes it distributed is
-# `mean(vector)`. The operating system's kernel counts the bytes that come in through each process's connections.
+# `mean(vector)`. For one process the mean has nothing to do, so we run that one here, in the notebook.
 
 
 # %%
-def train_by_hand(way, seed, images):
-    rank, size, mean = dist.get_rank(), dist.get_world_size(), {"server": server_mean, "ring": ring_mean}[way]
-    torch.manual_seed(int(seed))  # the same weights on all workers
-    net, (train, _), losses = BootcampResNet(), load(limit=int(images)), []
-    mine = shard(shuffle(len(train), int(seed), 0), rank, size).split(128 // size)[:16]
-    before = kernel_received() or 0
-    for part in mine:
+def train_by_hand(mean, rank, size, train, seed):
+    torch.manual_seed(seed)  # the same weights on all workers
+    net, losses = BootcampResNet(), []
+    for part in shard(shuffle(len(train), seed, 0), rank, size).split(128 // size)[:16]:
         loss, vector = gradient(net, *train.batch(part))
         mean(vector)
-        weights = parameters_to_vector(net.parameters()).detach() - 0.2 * vector
+        weights = parameters_to_vector(net.parameters()).detach() - 0.1 * vector
         vector_to_parameters(weights, net.parameters())
         mean(loss := loss.reshape(1))
         losses.append(loss.item())
-    received = ((kernel_received() or 0) - before) / len(mine) / 1e6
-    print(f"{way}, worker {rank} of {size}: received {received:.2f} MB an update", flush=True)
-    torch.save({"losses": losses, "weights": weights}, f"{way}-{size}-{rank}.pt")
+    return {"losses": losses, "weights": weights}
+
+
+one = train_by_hand(lambda vector: None, 0, 1, train, seed)
+
+# %% [markdown]
+# Now the same loop on real processes, once with the server and once with the ring. The operating system's kernel counts
+# what comes in through the connections of each.
 
 
 # %%
-for way, size in (("ring", 1), ("server", workers), ("ring", workers)):
-    launch(train_by_hand, size, way, seed, images, needs=[gradient, server_mean, ring_mean])
+def both_ways(seed, images):
+    rank, size = dist.get_rank(), dist.get_world_size()
+    train, _ = load(limit=int(images))
+    for way in (server_mean, ring_mean):
+        before = kernel_received() or 0
+        found = train_by_hand(way, rank, size, train, int(seed))
+        received = ((kernel_received() or 0) - before) / len(found["losses"]) / 1e6
+        print(f"{way.__name__}, worker {rank} of {size}: received {received:.2f} MB an update", flush=True)
+        if rank == 0:
+            torch.save(found, f"{way.__name__}.pt")
+        dist.barrier()  # nobody begins the next way before all have counted
+
+
+launch(both_ways, workers, seed, images, needs=[gradient, server_mean, ring_mean, train_by_hand])
 
 # %% [markdown]
 # Compare the bytes with your formula. A worker receives in the ring as much as it sends. With a server, worker 0
@@ -362,10 +376,10 @@ for scheme in ("parameter server", "ring"):
     print(f"{scheme}: by the formula the workers send {sent} MB an update")
 
 # %% [markdown]
-# And have they computed the same? Three programs, one trajectory: that is the claim.
+# And have they computed the same? Three runs, one trajectory: that is the claim.
 
 # %%
-one, server, ring = (torch.load(f"{name}-0.pt") for name in ("ring-1", f"server-{workers}", f"ring-{workers}"))
+server, ring = (torch.load(f"{way.__name__}.pt") for way in (server_mean, ring_mean))
 figure, ax = axes("update", "training loss (nats)", size=(8, 3))
 ax.plot(range(1, 17), one["losses"], lw=5, alpha=0.3, marker="", label="one process")
 ax.plot(range(1, 17), server["losses"], label=f"server, {workers} workers")
@@ -378,7 +392,7 @@ show(
     f"The weights of one process, of {workers} with a server and of {workers} in a ring: at most {apart:.0e} apart, "
     "relative to their length. Float32 adds in another order, and no more.",
 )
-assert apart < 1e-4
+assert apart < 1e-3
 
 # %% [markdown]
 # ## Who should compute, and over which links?
@@ -448,7 +462,7 @@ result = saved("C08")
 # %% [markdown]
 # Nothing is wrong with the training if you print rank 0's loss. Your curve is just noisier than it need be, and two
 # runs that are compared by it look more different than they are. One all-reduce of a single number an epoch cures it:
-# see how `cifar_base.py` calls `hvd.allreduce` on the loss. (In `train_by_hand` above, `mean` did it at every update.)
+# see how `cifar_base.py` calls `hvd.allreduce` on the loss. (In `train_by_hand`, `mean` does it at every update.)
 
 # %% [markdown]
 # ## Feeding the workers
