@@ -17,7 +17,7 @@ COLOURS = (
     "#0b3c5d",
     "#d1495b",
     "#2a9d8f",
-    "#edae49",
+    "#b87d14",
     "#6a4c93",
     "#888888",
 )  # from dark to light and back, told in grey

@@ -127,7 +127,7 @@ def picture(runs: Runs) -> Picture:
         ax.semilogx(WORKERS, efficiency(runs["machine"][0], case), base=2, label=case)
     ax.axhline(HALF, color="black", linewidth=0.8, linestyle="-", marker="")
     ax.set_ylim(0, 1.02)
-    ax.legend(fontsize=8, loc="lower left")
+    ax.legend(fontsize=8, loc="upper right")
     fits = [fit(run) for run in runs["machine"]]
     alpha, beta = (mean_std([pair[at] for pair in fits], scale, 2) for at, scale in ((0, 1e3), (1, 1e9)))
     spread = np.median([np.max(run["updates"]) / np.median(run["updates"]) for run in runs["machine"]])

@@ -87,6 +87,7 @@ def picture(runs: Runs) -> Picture:
     ax.plot(SIZES, 1 / np.array(SIZES), color="grey", linestyle=":", marker="", label="1/K")
     ax.set(xscale="log", yscale="log")
     ax.set_xticks(SIZES, [str(size) for size in SIZES])
+    ax.set_yticks([1 / size for size in SIZES], [f"{1 / size:g}" for size in SIZES])
     ax.minorticks_off()
     ax.legend()
     sgd, adam = mean_std(powers(runs, "sgd")), mean_std(powers(runs, "adam"))

@@ -176,14 +176,14 @@ def picture(runs: Runs) -> Picture:
     places = np.arange(len(runs))
     for shift, name, colour, label in (
         (-0.2, "accuracy", "#0b3c5d", "true"),
-        (0.2, "accuracy_with_means", "#edae49", "means"),
+        (0.2, "accuracy_with_means", "#b87d14", "means"),
     ):
         values = [[100 * run[name] for run in found] for found in runs.values()]
         spread = [np.std(each) for each in values]
         right.barh(places + shift, [np.mean(each) for each in values], 0.4, xerr=spread, color=colour, label=label)
     right.set_yticks(places, list(runs), fontsize=8)
     right.invert_yaxis()
-    right.legend(fontsize=8)
+    right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     listed = ", ".join(f"{arm} {mean_std(_largest(runs, arm, 'weights'))}" for arm in runs)
     return Picture(
         figure,

@@ -185,7 +185,7 @@ def picture(runs: Runs) -> Picture:
     looks = {
         "fetch": ("#f2f2f2", ".."),
         "distort": ("#9fb8c8", "//"),
-        "normalise": ("#edae49", ""),
+        "normalise": ("#b87d14", ""),
         "update": ("#0b3c5d", ""),
     }
     for stage, (colour, hatch) in looks.items():

@@ -203,7 +203,7 @@ def _bars(ax, runs: Runs) -> None:
         for number, (way, hatch) in enumerate(zip(names, hatches, strict=True)):
             error = of[way].std(ddof=1) if len(of[way]) > 1 else 0
             label = names[way] if place == 0 else None
-            colour = ("#0b3c5d", "#d1495b", "#888888", "#edae49")[number]
+            colour = ("#0b3c5d", "#d1495b", "#888888", "#b87d14")[number]
             ax.bar(place + 0.2 * number, of[way].mean(), 0.18, yerr=error, hatch=hatch, color=colour, label=label)
         longer, both = max(of["compute"].mean(), of["exchange"].mean()), of["compute"].mean() + of["exchange"].mean()
         ax.hlines([longer, both], place - 0.1, place + 0.7, colors="black", linestyles=["-", "--"], lw=1)

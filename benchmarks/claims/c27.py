@@ -240,7 +240,7 @@ def _matrix(ax, runs: Runs) -> None:
     ax.imshow(table > 1.01, cmap="Greys", vmin=0, vmax=1.6, aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         ax.text(column, row, f"{value:.3g}", ha="center", va="center", color="white" if value > 1.01 else "black")
-    ax.set_xticks(range(len(SYMPTOMS)), [name.replace(" ", "\n", 1) for name in SYMPTOMS], fontsize=8)
+    ax.set_xticks(range(len(SYMPTOMS)), [name.replace(" ", "\n", 1) for name in SYMPTOMS], fontsize=7)
     ax.set_yticks(range(len(LEFT_OUT)), [NAMES[arm] for arm in LEFT_OUT])
     ax.grid(visible=False)
 
