@@ -32,6 +32,7 @@ from rich.console import Console
 
 from grader import exercises
 from grader.exercises import Exercise
+from grader.exercises.judgement import ALONE
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SOLUTIONS, NOTEBOOKS = REPOSITORY / "solutions", REPOSITORY / "notebooks"
@@ -199,8 +200,14 @@ def _cleared(source: str) -> str:
     return _without_answers(new_notebook(cells=[cell], metadata=METADATA)).cells[0].source
 
 
-def _without_answers(notebook: NotebookNode) -> NotebookNode:
+def without_solution_cells(notebook: NotebookNode) -> NotebookNode:
+    """The notebook without the cells that learners do not get; answers stay."""
     notebook.cells = [cell for cell in notebook.cells if SOLUTION not in cell.metadata.get("tags", [])]
+    return notebook
+
+
+def _without_answers(notebook: NotebookNode) -> NotebookNode:
+    notebook = without_solution_cells(notebook)
     return ClearSolutions(code_stub={"python": STUB}).preprocess(notebook, {})[0]
 
 
@@ -212,7 +219,7 @@ def _statement(exercise: Exercise) -> str:
     parts = "\n".join(f"- {name}: {_points(points)}" for name, points in exercise.groups.items())
     return (
         f"### Exercise: {exercise.title} ({_points(exercise.points)})\n\n```python\n{exercise.signature}\n```\n\n"
-        f"{exercise.statement}\n\nWhat is tried:\n\n{parts}"
+        f"{exercise.statement}\n\nWhat is tried:\n\n{parts}\n\n{ALONE}"
     )
 
 

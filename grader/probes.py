@@ -4,7 +4,9 @@
 and only their answers come back. `check_public` is the learner's own, in the notebook: public probes, with answers.
 """
 
+import contextlib
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -83,9 +85,26 @@ def _outcomes(sheet: Sheet, texts: object) -> list[Outcome]:
 def check_public(id: str, function: Callable) -> float:
     """Try a function on the public probes of an exercise, print what came of it, and return the points earned.
 
-    nbgrader takes a number that a cell returns for the points of that cell.
+    nbgrader takes a number that a cell returns for the points of that cell, and anything on stderr for a failure: what
+    the function writes there is shown all the same.
     """
     sheet = public(id)
-    judged = judgement.judge(sheet, [of_call(function, call) for call in sheet.calls], reveal=True)
+    with contextlib.redirect_stderr(sys.stdout):
+        judged = judgement.judge(sheet, _tried(function, sheet), reveal=True)
     print(judgement.as_text(judged))
     return judged.points
+
+
+def _tried(function: Callable, sheet: Sheet) -> list[Outcome]:
+    """The outcomes of all calls. In a notebook its cell is tried by itself, as it is by the grader."""
+    notebook = sys.modules["__main__"]
+    shell = getattr(notebook, "get_ipython", lambda: None)()
+    cells = shell.history_manager.input_hist_raw if shell else []
+    source = next((cell for cell in reversed(cells) if f"def {sheet.function}(" in cell), None)
+    try:
+        made = answer.load(source, sheet.function) if source else function
+        return [of_call(made, call) for call in sheet.calls]
+    except answer.UnfitError as error:
+        return [Outcome(none=str(error))] * len(sheet.calls)
+    finally:
+        sys.modules["__main__"] = notebook

@@ -10,6 +10,7 @@ from grader.exercises.compare import Tolerance, difference
 from grader.exercises.outcome import Outcome, shown, told
 from grader.exercises.sheet import Question, Sheet
 
+ALONE = "The cell is tried by itself: what the function needs, imports included, has to stand in it."
 CALLS_SHOWN = 900  # letters
 
 
@@ -152,4 +153,6 @@ def as_text(judgement: Judgement) -> str:
         lines.append(f"{sign} {group.name}: {group.right} of {group.probes}")
         details = [] if judgement.note else [group.difference, group.advice]
         lines += [f"      {text}" for text in details if text]
+    if any("NameError" in text for text in lines):
+        lines.append(f"Does it use another cell's names or imports? {ALONE}")
     return "\n".join(lines)

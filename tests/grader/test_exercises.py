@@ -12,6 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 
 from grader import exercises, probes
 from grader.exercises import Checked, Compared, judgement, sheet
@@ -459,6 +461,18 @@ def test_a_learner_sees_what_is_wrong(capsys):
     assert "expected: [" in said and "weigh each worker's gradient by its number of images" in said
 
 
+def test_a_function_that_writes_to_stderr_keeps_its_points(capsys):
+    """nbgrader gives nothing to a cell that does."""
+
+    def noisy(*arguments):
+        print("a warning", file=sys.stderr)
+        return exercises.get("trust_ratio").reference(*arguments)
+
+    assert probes.check_public("trust_ratio", noisy) == exercises.get("trust_ratio").points
+    said = capsys.readouterr()
+    assert "a warning" in said.out and said.err == ""
+
+
 def test_a_learners_copy_needs_no_reference(tmp_path: Path):
     answers = [REPOSITORY / "grader" / "exercises" / f"{id}.py" for id in COMPARED]
     left_out = shutil.ignore_patterns("*.pyc", *(path.name for path in answers))
@@ -482,3 +496,26 @@ def test_only_an_exercise_without_answers_is_judged_by_its_properties():
     checked = [exercises.get(id) for id in exercises.IDS if id not in COMPARED]
     assert all(isinstance(exercise, Checked) for exercise in checked)
     assert [exercise.id for exercise in checked] == ["shard_indices"]
+
+
+def test_in_a_notebook_the_cell_is_tried_by_itself_as_the_grader_will():
+    """A real kernel: an import in another cell serves the notebook, and would not serve the grader."""
+    body = "def trust_ratio(weights, direction, decay):\n    above = np.linalg.norm(weights)\n"
+    body += "    below = np.linalg.norm(np.add(direction, np.multiply(decay, weights)))\n"
+    body += "    return above / below if above * below else 1.0"
+    check = "from grader.probes import check_public\ncheck_public('trust_ratio', trust_ratio)"
+    cells = [
+        "import numpy as np",
+        body,
+        check,
+        "import numpy as np\n" + body,
+        check,
+        "print(np.pi, trust_ratio([1], [1], 0))",
+    ]
+    notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
+    NotebookClient(notebook, timeout=120).execute()
+    first, second = ([output.get("text", "") for output in notebook.cells[at].outputs] for at in (2, 4))
+    assert "NameError: name 'np' is not defined" in first[0] and judgement.ALONE in first[0]
+    points = [notebook.cells[at].outputs[-1].data["text/plain"] for at in (2, 4)]
+    assert float(points[0]) < exercises.get("trust_ratio").points == float(points[1])
+    assert "wrong" not in second[0] and notebook.cells[5].outputs[0].text.startswith("3.14")
