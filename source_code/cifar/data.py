@@ -47,10 +47,10 @@ def load(
 ) -> tuple[Split, Split]:
     """The training and the test split on `device`; `limit` keeps the first so many training images.
 
-    Without a folder CIFAR-10 comes from the user's cache, fetched if need be. With one, its files must be there and
-    right: a missing or corrupt file ends the program with one line that names it.
+    Without a folder CIFAR-10 comes from the user's cache, fetched if need be. Only the files that hold these images are
+    read; each must be right: a missing or corrupt one ends the program with one line that names it.
     """
-    folder = Path(folder) if folder else sources.fetch()
+    folder = Path(folder) if folder else sources.at_hand()
     if not folder.is_dir():
         stop(f"no data folder {folder}. Leave --data-dir out, or run: python -m cifar.sources --to {folder}")
     hashes = sources.expected_hashes(folder)
@@ -62,7 +62,11 @@ def _read_split(
     name: str, folder: Path, hashes: dict[str, str], files: tuple[str, ...], device: torch.device | str,
     limit: int | None = None,
 ) -> Split:  # fmt: skip
-    records = np.concatenate([_read_records(folder / file, hashes[file]) for file in files])[:limit]
+    parts = []
+    for file in files:
+        if limit is None or sum(map(len, parts)) < limit:  # a worker that needs few images need not read and hash all
+            parts.append(_read_records(folder / file, hashes[file]))
+    records = np.concatenate(parts)[:limit]
     labels = torch.from_numpy(records[:, 0].astype(np.int64))
     images = torch.from_numpy(records[:, 1:].reshape(-1, 3, 32, 32))
     return Split(name, images.contiguous().to(device), labels.to(device))

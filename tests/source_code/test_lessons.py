@@ -301,7 +301,9 @@ def test_an_interrupt_leaves_nothing_half_written_and_nothing_running(cifar10: P
     lesson(tmp_path / "solutions", "01_words.py", OPENING)
     lesson(tmp_path / "solutions", "02_live.py", f"{OPENING}\n{LIVE}")
     status, said, left = interrupted(RUN, "live", cwd=tmp_path)
-    assert (status, said) == (130, "lessons: interrupted; what is executed is kept, the same command goes on\n")
+    # The last line, not the only one: libzmq in a kernel that is being ended may print an assertion of its own.
+    assert status == 130
+    assert said.splitlines()[-1] == "lessons: interrupted; what is executed is kept, the same command goes on"
     assert not left and [name for name in names(tmp_path / "runs") if name != "live"] == ["01_words.ipynb"]
 
 
