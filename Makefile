@@ -34,6 +34,27 @@ PROFILE ?= quick
 notebooks: data  ## execute all lessons, solved, into runs/PROFILE (PROFILE=quick, laptop or gpu)
 	$(RUN) -m lessons --profile $(PROFILE)
 
+COURSE ?= grader/work
+STUDENTS ?= 6
+.PHONY: release autograde feedback export certificates class
+release: setup  ## instructors: make the assignments from the lessons, and release them with nbgrader
+	$(RUN) -m grader release --course $(COURSE)
+
+autograde: data  ## instructors: grade what was handed in into nbgrader's gradebook (FROM=folder or archive)
+	$(RUN) -m grader autograde --course $(COURSE) $(if $(FROM),--from "$(FROM)")
+
+feedback: setup  ## instructors: a page a submission, released
+	$(RUN) -m grader feedback --course $(COURSE)
+
+export: setup  ## instructors: the table for an LMS, the class's summary
+	$(RUN) -m grader export --course $(COURSE)
+
+certificates: setup  ## instructors: sign a certificate for all who passed
+	$(RUN) -m grader certify --course $(COURSE)
+
+class: data  ## grade a made-up class from nothing, and compare with what was expected (STUDENTS=6, 30 is the most)
+	$(RUN) -m tests.instructor.made_up runs/class --students $(STUDENTS)
+
 test: setup lint  ## everything that CI runs
 	$(RUN) -m pytest
 

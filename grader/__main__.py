@@ -1,4 +1,4 @@
-"""The grader's command line: `python -m grader check PATH`, `batch FOLDER`, `machine ADDRESS`, `build`."""
+"""The grader's command line: `python -m grader check PATH`, `batch FOLDER`, `build` and others; see --help."""
 
 import argparse
 import signal
@@ -10,6 +10,8 @@ from rich.console import Console
 from cifar.cli import OneLineParser
 from grader import batch, profile, report, slots
 from grader.check import check
+from grader.folders import Folders
+from grader.instructor import options
 from grader.intake import SubmissionError
 from grader.isolation import IsolationError, sandbox, trusted
 
@@ -35,7 +37,18 @@ def _check(args: argparse.Namespace, console: Console) -> int:
         return 130
     report.show(result, console)
     console.print(f"report: {args.output / 'report.html'}", highlight=False, soft_wrap=True)
+    if result.passed:
+        _preview(result.points, settings, args.output, console)
     return 0 if result.passed else 1
+
+
+def _preview(points: float, settings: profile.Profile, output: Path, console: Console) -> None:
+    """A learner's own check cannot sign a certificate: it shows what one may look like."""
+    from grader.instructor import certificate  # here: who has not passed need not wait for its import
+
+    path = Folders(output).preview
+    certificate.preview(points, settings, path)
+    console.print(f"certificate, a preview that nobody has signed: {path}", highlight=False, soft_wrap=True)
 
 
 def _machine(args: argparse.Namespace, console: Console) -> int:
@@ -56,7 +69,7 @@ def _build(args: argparse.Namespace, console: Console) -> int:
 
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = OneLineParser(
-        prog="grader", description="Grade the four-worker assignment, and build the notebooks.", allow_abbrev=False
+        prog="grader", description="Grade programs and classes, build the notebooks, certify.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
@@ -72,6 +85,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     command = commands.add_parser("build", help=about, description=about, allow_abbrev=False)
     command.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a notebook is stale")
     command.set_defaults(run=_build)
+    options.add_commands(commands)
     return parser.parse_args(arguments)
 
 

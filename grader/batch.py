@@ -26,11 +26,11 @@ import torch
 from distributed import Client
 from filelock import FileLock, Timeout
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from cifar.workers import cores
 from grader import intake, profile, report, slots, untrusted
+from grader.bar import counting
 from grader.check import check
 from grader.folders import Folders
 from grader.isolation import IsolationError, sandbox, trusted
@@ -139,8 +139,7 @@ class Batch:
         return result is not None
 
     def _grade_all(self, waiting: list[Submission], settings: Settings) -> None:
-        columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-        bar = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+        bar = counting(self.console)
         task, seconds = bar.add_task("grading", total=len(waiting)), []
         with self._cluster() as client, bar:
             if not slots.places(client):

@@ -53,9 +53,13 @@ class Folders:
     def page(self) -> Path:
         return self.root / "report.html"
 
+    @property
+    def preview(self) -> Path:
+        return self.root / "certificate-preview.png"
+
     def clear(self) -> None:
         """Remove what an earlier run left here, and nothing else: the folder is the caller's."""
         for folder in (self.source, self.data, self.output, self.observe):
             shutil.rmtree(folder, ignore_errors=True)
-        for file in (self.log, self.report, self.page):
+        for file in (self.log, self.report, self.page, self.preview):
             file.unlink(missing_ok=True)

@@ -1,0 +1,152 @@
+"""Takes submissions from a folder, or an archive from an LMS, into nbgrader's `submitted/`.
+
+Its top level has a folder a student; below it, anywhere, the notebooks under their released names, and beside notebook
+08 the program's folder. Moodle's folders ("Name_123_assignsubmission_file") count by their number. Nothing is unpacked:
+only files with those names are read, and what they hold is looked at when it is graded.
+"""
+
+import re
+import shutil
+import stat
+import tarfile
+import tempfile
+import unicodedata
+import zipfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from grader import intake, untrusted
+from grader.instructor.course import Course
+from grader.instructor.handed import PROGRAM, SECRET_FILE, STAMP_FILE, STUDENT
+from grader.notebook import MAX_BYTES
+
+MOODLE = re.compile(r".*_(\d+)_assignsubmission_.*")
+MAX_FILES = 100_000  # looked at
+MAX_STUDENT_FILES = 1000  # of a student; intake says what is too many for a program
+KEPT = (STAMP_FILE, SECRET_FILE)
+
+Read = Callable[[int], bytes]  # gives at most so many bytes of a file
+
+
+class ArrivalError(Exception):
+    """Submissions that cannot be taken in; the message is one line."""
+
+
+def take(source: Path, course: Course) -> int:
+    """Put what `source` holds into `submitted/`, in place of what those students had there; how many submissions."""
+    if not source.exists():
+        raise ArrivalError(f"{source} does not exist")
+    try:
+        with tempfile.TemporaryDirectory(prefix="arrivals-", dir=course.root) as place:
+            found = _sort(source, course, Path(place))
+            for student, assignment in found:
+                target = course.folder("submitted", student, assignment)
+                shutil.rmtree(target, ignore_errors=True)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                Path(place, student, assignment).replace(target)
+    except intake.DAMAGED as error:
+        raise ArrivalError(f"{source} cannot be read to its end: {untrusted.printable(str(error))[:200]}") from None
+    if not found:
+        raise ArrivalError(
+            f"{source} holds no notebook of a released assignment, like NAME/{course.assignments[0]}.ipynb"
+        )
+    return len(found)
+
+
+def _sort(source: Path, course: Course, place: Path) -> list[tuple[str, str]]:
+    """Write the files that matter to `place`/student/assignment; the students and assignments."""
+    homes = _homes(source, set(course.assignments))
+    counts: Counter[str] = Counter()
+    with _files(source) as files:
+        for path, read in files:
+            student = student_of(path.parts[0])
+            for assignment, inner in _beside(homes.get(student, {}), path):
+                counts[student] += 1
+                if counts[student] <= MAX_STUDENT_FILES:
+                    most = MAX_BYTES if inner.suffix == ".ipynb" else intake.MAX_SOURCE_BYTES
+                    _write(place / student / assignment / inner, read(most + 1))
+    return sorted((student, assignment) for student, found in homes.items() for assignment in found)
+
+
+def _homes(source: Path, assignments: set[str]) -> dict[str, dict[str, PurePosixPath]]:
+    """By student and assignment the folder of the notebook; of several the one that lies highest."""
+    homes: dict[str, dict[str, PurePosixPath]] = {}
+    origins: dict[str, str] = {}  # the folder that a student's id was made from
+    with _files(source) as files:
+        for path, _ in files:
+            if path.suffix != ".ipynb" or path.stem not in assignments or len(path.parts) < 2:
+                continue
+            student, top = student_of(path.parts[0]), path.parts[0]
+            if origins.setdefault(student, top) != top and not MOODLE.fullmatch(top):
+                both = " and ".join(map(intake.quoted, (origins[student], top)))
+                raise ArrivalError(f"{both} would both be the student {student}: rename one of them")
+            found = homes.setdefault(student, {})
+            had = found.get(path.stem, path.parent)
+            found[path.stem] = min(had, path.parent, key=lambda home: (len(home.parts), home))
+    return homes
+
+
+def _beside(homes: dict[str, PurePosixPath], path: PurePosixPath) -> Iterator[tuple[str, PurePosixPath]]:
+    """The assignments, of those by folder in `homes`, that a file belongs to, and its place there."""
+    for assignment, home in homes.items():
+        if path.is_relative_to(home):
+            inner = path.relative_to(home)
+            if inner.parts[0] == PROGRAM or str(inner) in (*KEPT, intake.ENTRY, f"{assignment}.ipynb"):
+                yield assignment, inner
+
+
+def student_of(name: str) -> str:
+    """A student's id from a folder's name: Moodle's number, or the name in plain letters."""
+    if found := MOODLE.fullmatch(name):
+        return found[1][:64]
+    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
+    plain = re.sub(r"[^A-Za-z0-9._@+-]+", "-", plain).strip("-._@+")[:64]
+    return plain if STUDENT.fullmatch(plain) else "unnamed"
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+@contextmanager
+def _files(source: Path) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
+    """The regular files of a folder, .zip or .tar(.gz), with plain relative paths. Raises ArrivalError."""
+    if source.is_dir():
+        yield _plain(
+            (str(path.relative_to(source)), _opened(partial(Path.open, mode="rb"), path))
+            for path in sorted(source.rglob("*"))
+            if _regular(path)
+        )
+    elif zipfile.is_zipfile(source):
+        with zipfile.ZipFile(source) as archive:
+            yield _plain((one.filename, _opened(archive.open, one)) for one in archive.infolist() if not one.is_dir())
+    elif tarfile.is_tarfile(source):
+        with tarfile.open(source) as archive:
+            yield _plain((one.name, _opened(archive.extractfile, one)) for one in archive if one.isfile())
+    else:
+        raise ArrivalError(f"{source} is no folder, .zip, .tar or .tar.gz archive")
+
+
+def _plain(files: Iterator[tuple[str, Read]]) -> Iterator[tuple[PurePosixPath, Read]]:
+    for count, (name, read) in enumerate(files):
+        if count == MAX_FILES:
+            raise ArrivalError(f"there are more than {MAX_FILES:,} files")
+        path = PurePosixPath(name)
+        if not path.is_absolute() and path.parts and ".." not in path.parts and "\0" not in name:
+            yield path, read
+
+
+def _regular(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
+
+
+def _opened(opened: Callable, one: object) -> Read:
+    def read(most: int) -> bytes:
+        with opened(one) as file:
+            return file.read(most)
+
+    return read

@@ -1,0 +1,92 @@
+"""`python -m grader certify` signs the certificates of all who passed; `python -m grader verify FILE` looks at one."""
+
+import argparse
+import sys
+import tempfile
+from datetime import datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from grader.instructor import certificate, credential, issuer, record
+from grader.instructor.course import Course, CourseError
+from grader.instructor.credential import Award
+from grader.instructor.feedback import submissions
+from grader.instructor.plugins import score
+from grader.profile import load
+from grader.report import printable
+
+STATES = {"valid": 0, "tampered": 1, "expired": 3, "unknown issuer": 4, "no certificate": 5}  # exit status
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Exit status: 0, or 2 if there is nothing to sign with."""
+    course = Course(args.course.resolve())
+    try:
+        signed = certify(course, args.profile, args.years, issuer.home())
+    except (CourseError, issuer.IssuerError) as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return 2
+    console.print(f"{len(signed)} certificates in {course.root / 'export' / 'certificates'}", highlight=False)
+    return 0
+
+
+def certify(course: Course, profile: str, years: int | None, keys: Path) -> list[Path]:
+    """Sign for all whose four-worker run passed, unless they have one that says the same; the pictures' paths."""
+    signer, key = issuer.of(keys), issuer.signing_key(keys)
+    folder = course.root / "export" / "certificates"
+    folder.mkdir(parents=True, exist_ok=True)
+    made = []
+    for student, assignment in submissions(course):
+        found = record.load(course.record(student, assignment))
+        if found and found.passed and found.profile == profile:
+            award = _award(course, student, found, years)
+            made.append(_write(award, signer, key, folder / f"{student}.png"))
+    return made
+
+
+def _award(course: Course, student: str, found: record.Record, years: int | None) -> Award:
+    with course.gradebook as gradebook:
+        person = gradebook.find_student(student)
+        names = [person.first_name, person.last_name]
+        most = sum(assignment.max_score for assignment in gradebook.assignments)
+        points = sum(score(gradebook, assignment.name, student) or 0 for assignment in gradebook.assignments)
+    since = datetime.fromisoformat(found.graded)
+    name, until = " ".join(filter(None, names)) or student, credential.expiry(since, years)
+    shown = certificate.shown(load(found.profile), found.points)
+    return Award(name, student, f"{points:g} of {most:g} points", shown, since, until)
+
+
+def _write(award: Award, signer: issuer.Issuer, key, target: Path) -> Path:
+    """The picture with the credential in it, and the credential by itself; as they are if they say the same."""
+    had = credential.verify(credential.token_of(target), [signer])
+    if had.state == "valid" and (had.award.name, had.award.grade) == (award.name, award.grade):
+        return target
+    token = credential.sign(award, signer, key)
+    with tempfile.TemporaryDirectory(dir=target.parent) as place:
+        plain, baked = Path(place, "plain.png"), Path(place, "baked.png")
+        certificate.draw(award, signer.name, plain)
+        credential.bake(plain, token, baked)
+        baked.replace(target)
+    target.with_suffix(".jwt").write_text(token + "\n")
+    return target
+
+
+def verify(args: argparse.Namespace, console: Console) -> int:
+    """Exit status: 0 valid, 1 tampered, 3 expired, 4 unknown issuer, 5 no certificate; 2 if it cannot be looked at."""
+    if not args.file.is_file():
+        print(f"grader: {args.file} is no file", file=sys.stderr)
+        return 2
+    try:
+        own = issuer.home() / issuer.ISSUERS
+        issuers = issuer.known([*args.issuer, *([own] if own.is_dir() else [])])
+    except issuer.IssuerError as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return 2
+    found = credential.verify(credential.token_of(args.file), issuers)
+    console.print(f"{found.state}: {printable(found.reason)}", highlight=False, soft_wrap=True)
+    if award := found.award:
+        until = f", until {award.until:%Y-%m-%d}" if award.until else ""
+        text = f"{award.name} ({award.student}), {award.course}: {award.grade}, {award.since:%Y-%m-%d}{until}"
+        console.print(printable(text), highlight=False, soft_wrap=True)
+    return STATES[found.state]

@@ -1,0 +1,71 @@
+"""`python -m grader release`: the lessons with graded cells become nbgrader's assignments, and are released."""
+
+import argparse
+import shutil
+import sys
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbgrader.utils import is_grade
+from rich.console import Console
+
+from grader import build
+from grader.batch import write_whole
+from grader.instructor.course import CONFIG, Course, CourseError
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Exit status: 0, or 2 if something could not be released."""
+    course = Course(args.course.resolve())
+    try:
+        names = release(course, build.SOLUTIONS)
+    except (CourseError, build.LessonError) as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return 2
+    console.print(f"released: {', '.join(names)}" if names else "all assignments are released as they are")
+    return 0
+
+
+def release(course: Course, solutions: Path) -> list[str]:
+    """Release what is new or has changed; the names. Raises CourseError, build.LessonError."""
+    sources = {path.stem: build.text(found) for path in build.lessons(solutions) if (found := graded(path))}
+    course.root.mkdir(parents=True, exist_ok=True)
+    if not (course.root / CONFIG).exists():
+        shutil.copy(Path(__file__).with_name(CONFIG), course.root)
+    course.key  # noqa: B018  it is made with the course
+    changed = [name for name, text in sources.items() if not _released(course, name, text)]
+    for name in changed:
+        _release(course, name, sources[name])
+    return changed
+
+
+def graded(path: Path) -> NotebookNode | None:
+    """The solved notebook of a lesson, without the cells that learners do not get; None if it has no graded cell."""
+    notebook = build.without_solution_cells(build.solved(path))
+    return notebook if any(map(is_grade, notebook.cells)) else None
+
+
+def _released(course: Course, name: str, text: str) -> bool:
+    source = course.folder("source", ".", name) / f"{name}.ipynb"
+    outbound = Path(course.config.Exchange.root, course.config.CourseDirectory.course_id, "outbound", name)
+    return outbound.is_dir() and source.is_file() and source.read_text(encoding="utf-8") == text
+
+
+def _release(course: Course, name: str, text: str) -> None:
+    """Write the source last: an interrupted release is done again."""
+    source, api = course.folder("source", ".", name) / f"{name}.ipynb", course.api
+    source.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(source, text)
+    try:
+        _succeed(api.generate_assignment(name), f"{name} cannot be made")
+        api.unrelease(name)
+        _succeed(api.release_assignment(name), f"{name} cannot be released")
+    except BaseException:
+        source.unlink()
+        raise
+
+
+def _succeed(result: dict, failed: str) -> None:
+    if not result["success"]:
+        said = (result.get("error") or result.get("log") or "").strip().splitlines() or ["nbgrader does not say why"]
+        raise CourseError(f"{failed}: {said[-1]}")

@@ -1,0 +1,177 @@
+"""Taking submissions in: folders, archives, hostile names, and what may lie in nbgrader's `submitted/`."""
+
+import io
+import os
+import tarfile
+import zipfile
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from grader.instructor import arrivals, handed
+from grader.instructor.course import Course
+
+NAME = "06_techniques"
+NOTEBOOK = b'{"cells": []}'
+FILES = {
+    f"ada/{NAME}.ipynb": NOTEBOOK,
+    f"ada/{NAME}.py": b"not looked at",
+    f"bob/{NAME}/{NAME}.ipynb": NOTEBOOK,
+    f"bob/{NAME}/my_assignment/train.py": b"print()",
+    f"bob/{NAME}/timestamp.txt": b"2026-01-02 03:04:05.000006 UTC",
+    f"Zoë Made-Up_4711_assignsubmission_file_/{NAME}.ipynb": NOTEBOOK,
+}
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """A course with one released assignment, as far as intake looks."""
+    (tmp_path / "work" / "release" / NAME).mkdir(parents=True)
+    return Course(tmp_path / "work")
+
+
+def in_folder(files: dict[str, bytes], path: Path) -> Path:
+    for name, content in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(content)
+    return path
+
+
+def zipped(files: dict[str, bytes], path: Path) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+def tarred(files: dict[str, bytes], path: Path) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.parametrize("pack", [in_folder, zipped, tarred])
+def test_a_folder_or_archive_becomes_nbgraders_folders(course: Course, tmp_path: Path, pack: Callable):
+    assert arrivals.take(pack(FILES, tmp_path / "handed-in"), course) == 3
+    assert set(handed.submissions(course)) == {("4711", NAME), ("ada", NAME), ("bob", NAME)}
+    bob = handed.read(course, "bob", NAME)
+    assert (bob.notebook, bob.program) == (NOTEBOOK, {"train.py": b"print()"})
+    assert bob.timestamp == datetime(2026, 1, 2, 3, 4, 5, 6)
+    assert handed.strangers(course) == []
+    assert not list(course.root.rglob("*.py.py")) and not list(course.root.rglob(f"{NAME}.py"))
+
+
+def test_two_names_that_become_one_are_told_apart_by_the_instructor(course: Course, tmp_path: Path):
+    source = in_folder({f"a b/{NAME}.ipynb": NOTEBOOK, f"a-b/{NAME}.ipynb": NOTEBOOK}, tmp_path / "in")
+    with pytest.raises(arrivals.ArrivalError, match="'a b' and 'a-b' would both be the student a-b"):
+        arrivals.take(source, course)
+    assert not (course.root / "submitted").exists()
+
+
+def test_of_several_notebooks_the_highest_counts(course: Course, tmp_path: Path):
+    files = {f"ada/old/{NAME}.ipynb": b"old", f"ada/{NAME}.ipynb": b"new", f"ada/z/y/{NAME}.ipynb": b"older"}
+    assert arrivals.take(in_folder(files, tmp_path / "in"), course) == 1
+    assert handed.read(course, "ada", NAME).notebook == b"new"
+
+
+@pytest.mark.parametrize("pack", [zipped, tarred])
+def test_no_name_leads_out_of_the_folder(course: Course, tmp_path: Path, pack: Callable):
+    names = [
+        f"../../evil/{NAME}.ipynb",
+        f"/evil/{NAME}.ipynb",
+        f"ada/../../../evil/{NAME}.ipynb",
+        f"..\\evil/{NAME}.ipynb",
+    ]
+    arrivals.take(pack(dict.fromkeys([*names, f"ada/{NAME}.ipynb"], NOTEBOOK), tmp_path / "in"), course)
+    written = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.ipynb")}
+    assert written == {"work"}
+    assert {path.relative_to(course.root).parts[0] for path in course.root.rglob("*.ipynb")} == {"submitted"}
+
+
+def test_links_and_devices_in_an_archive_are_passed_over(course: Course, tmp_path: Path):
+    path = tmp_path / "in.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, kind in ((f"ada/{NAME}.ipynb", tarfile.SYMTYPE), (f"bob/{NAME}.ipynb", tarfile.FIFOTYPE)):
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, "/etc/passwd"
+            archive.addfile(member)
+    with pytest.raises(arrivals.ArrivalError, match="holds no notebook"):
+        arrivals.take(path, course)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\3\4" + b"\0" * 100, b"\x1f\x8b" + b"\0" * 50, b"text"])
+def test_a_damaged_archive_is_one_line(course: Course, tmp_path: Path, content: bytes):
+    (tmp_path / "in.zip").write_bytes(content)
+    with pytest.raises(arrivals.ArrivalError) as error:
+        arrivals.take(tmp_path / "in.zip", course)
+    assert "\n" not in str(error.value)
+
+
+def test_a_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
+    arrivals.take(zipped({f"ada/{NAME}.ipynb": b"0" * 200_000_000}, tmp_path / "in.zip"), course)
+    (written,) = course.root.rglob("*.ipynb")
+    assert written.stat().st_size == arrivals.MAX_BYTES + 1
+    assert "bytes" in handed.read(course, "ada", NAME).problem
+
+
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("ada", "ada"), ("Zoë Made-Up", "Zoe-Made-Up"), ("x_17_assignsubmission_file_", "17"), ("../..", "unnamed"),
+        ("=cmd()", "cmd"), ("a\x1b[31mb", "a-31mb"), ("a" * 5000, "a" * 64), ("", "unnamed"), ("ада", "unnamed"),
+    ],
+)  # fmt: skip
+def test_an_id_is_plain(name: str, student: str):
+    assert arrivals.student_of(name) == student
+    assert handed.STUDENT.fullmatch(student)
+
+
+def test_odd_things_in_submitted_are_named_and_left_alone(course: Course, tmp_path: Path):
+    submitted = course.root / "submitted"
+    (submitted / "ada" / NAME).mkdir(parents=True)
+    (submitted / "a b\x1b[2J").mkdir()
+    (submitted / ("x" * 200)).mkdir()
+    (submitted / "bob").symlink_to("/etc")
+    (submitted / "ada" / "another").mkdir()
+    (submitted / "eve").mkdir()
+    (submitted / "eve" / NAME).symlink_to(submitted / "ada" / NAME)
+    assert list(handed.submissions(course)) == [("ada", NAME)]
+    assert len(handed.strangers(course)) == 5
+
+
+@pytest.mark.parametrize("stamp", ["", "yesterday", "2026-13-45 99:99:99 UTC", "../../etc", "9" * 200, "\x00"])
+def test_a_stamp_that_is_none_is_none(course: Course, stamp: str):
+    folder = course.folder("submitted", "ada", NAME)
+    folder.mkdir(parents=True)
+    (folder / "timestamp.txt").write_text(stamp)
+    assert handed.read(course, "ada", NAME).timestamp is None
+
+
+@pytest.mark.parametrize("kind", ["text", "pipe", "folder", "link"])
+def test_a_stamp_that_nbgrader_could_not_read_is_removed(course: Course, kind: str):
+    path = course.folder("submitted", "ada", NAME) / "timestamp.txt"
+    path.parent.mkdir(parents=True)
+    made = {"text": lambda: path.write_text("soon"), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir,
+            "link": lambda: path.symlink_to("/dev/zero")}  # fmt: skip
+    made[kind]()
+    handed.disarm(course, "ada", NAME)
+    assert not os.path.lexists(path)
+    path.write_text("2026-01-02 03:04:05.000006 UTC")
+    handed.disarm(course, "ada", NAME)
+    assert path.exists()
+
+
+def test_links_are_not_followed(course: Course, tmp_path: Path):
+    folder = course.folder("submitted", "ada", NAME)
+    folder.mkdir(parents=True)
+    (tmp_path / "secret").write_text("abcdefgh12345678")
+    for name in (f"{NAME}.ipynb", "submission_secret.txt", "timestamp.txt", "my_assignment"):
+        (folder / name).symlink_to(tmp_path / "secret")
+    found = handed.read(course, "ada", NAME)
+    assert (found.notebook, found.program, found.timestamp) == (None, {}, None)
+    assert "abcdefgh" not in found.secret and found.problem and found.program_problem

@@ -1,0 +1,190 @@
+"""Certificates: signed, verified without a network; tampered, expired and foreign ones refused."""
+
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import jwt
+import pytest
+from PIL import Image
+
+from grader.instructor import certificate, certify, credential, issuer, record
+from grader.instructor.credential import Award
+from tests.instructor import made_up
+from tests.instructor.conftest import STUDENTS, Graded
+
+NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
+AWARD = Award(
+    "Ada Made-Up", "learner-01", "123 of 130 points", ("Four workers trained.",), NOW, NOW + timedelta(days=365)
+)
+
+
+@pytest.fixture(scope="module")
+def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("keys")
+    issuer.make(folder, "A Made-Up School")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def token(keys: Path) -> str:
+    return credential.sign(AWARD, issuer.of(keys), issuer.signing_key(keys))
+
+
+def verified(token: str, keys: Path, now: datetime = NOW) -> credential.Finding:
+    return credential.verify(token, issuer.known([keys / issuer.ISSUERS]), now)
+
+
+def test_a_signed_one_is_valid_and_says_what_was_signed(token: str, keys: Path):
+    found = verified(token, keys)
+    assert (found.state, found.issuer.name) == ("valid", "A Made-Up School")
+    assert found.award == AWARD
+
+
+def test_it_is_an_open_badge(token: str):
+    """What Open Badges 3.0 asks of an AchievementCredential and of its proof as a JSON Web Token."""
+    header, claims = jwt.get_unverified_header(token), jwt.decode(token, options={"verify_signature": False})
+    assert (header["alg"], header["typ"]) == ("EdDSA", "JWT")
+    assert claims["@context"][:1] == ["https://www.w3.org/ns/credentials/v2"]
+    assert {"VerifiableCredential", "OpenBadgeCredential"} <= set(claims["type"])
+    achievement = claims["credentialSubject"]["achievement"]
+    assert achievement["id"] and achievement["name"] and achievement["criteria"]["narrative"]
+    assert claims["iss"] == claims["issuer"]["id"] == header["kid"] and claims["jti"] == claims["id"]
+    assert claims["nbf"] == int(NOW.timestamp()) and claims["validFrom"] == "2026-05-01T12:00:00Z"
+
+
+def changed(token: str, change) -> str:
+    """The same token with other content under the old signature."""
+    head, body, signature = token.split(".")
+    content = json.loads(urlsafe_b64decode(body + "=="))
+    change(content)
+    return f"{head}.{urlsafe_b64encode(json.dumps(content).encode()).decode().rstrip('=')}.{signature}"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda content: content["credentialSubject"]["result"][0].update(value="130 of 130 points"),
+        lambda content: content["credentialSubject"]["identifier"][0].update(identityHash="Somebody Else"),
+        lambda content: content.update(validUntil="2099-01-01T00:00:00Z"),
+        lambda content: content.update(exp=4_000_000_000),
+        lambda content: content.clear(),
+    ],
+)
+def test_a_changed_one_is_tampered(token: str, keys: Path, change):
+    assert verified(changed(token, change), keys).state == "tampered"
+
+
+def test_another_algorithm_is_tampered(token: str, keys: Path):
+    """`none`, and a secret made of the public key: the classic ways around a signature."""
+    claims = jwt.decode(token, options={"verify_signature": False})
+    kid = {"kid": jwt.get_unverified_header(token)["kid"]}
+    public = issuer.of(keys).key.public_bytes_raw()
+    for forged in (jwt.encode(claims, None, "none", kid), jwt.encode(claims, public, "HS256", kid)):
+        assert verified(forged, keys).state == "tampered"
+
+
+def test_an_old_one_is_expired(token: str, keys: Path):
+    assert verified(token, keys, AWARD.until).state == "expired"
+    assert verified(token, keys, AWARD.until - timedelta(seconds=1)).state == "valid"
+
+
+def test_an_unknown_issuers_is_no_valid_one(token: str, tmp_path: Path):
+    issuer.make(tmp_path, "Another School")
+    found = verified(token, tmp_path)
+    assert found.state == "unknown issuer" and found.award is None
+
+
+def test_a_foreign_key_under_a_known_name_is_tampered(keys: Path, tmp_path: Path):
+    issuer.make(tmp_path, "A Made-Up School")
+    forged = credential.sign(AWARD, issuer.of(keys), issuer.signing_key(tmp_path))
+    assert verified(forged, keys).state == "tampered"
+
+
+@pytest.mark.parametrize("text", ["", "a.b.c", "e30.", "\0", "x" * 100_000])
+def test_anything_else_is_no_certificate(text: str, keys: Path):
+    assert verified(text, keys).state == "no certificate"
+
+
+def test_the_picture_carries_it(token: str, keys: Path, tmp_path: Path):
+    certificate.draw(AWARD, "A Made-Up School", tmp_path / "plain.png")
+    credential.bake(tmp_path / "plain.png", token, tmp_path / "baked.png")
+    assert credential.token_of(tmp_path / "baked.png") == token
+    assert credential.token_of(tmp_path / "plain.png") == ""
+    with Image.open(tmp_path / "baked.png") as image:
+        assert image.size[0] / image.size[1] == pytest.approx(297 / 210, abs=0.01)  # A4
+
+
+def test_a_name_is_drawn_as_it_is(tmp_path: Path):
+    """Neither mathematics nor control characters, and no font warning that fails."""
+    certificate.draw(replace(AWARD, name="$\\alpha$ {x}\x1b[31m & Co" * 10), None, tmp_path / "preview.png")
+    assert (tmp_path / "preview.png").stat().st_size > 10_000
+
+
+def test_the_private_key_is_its_owners(keys: Path):
+    assert stat.S_IMODE((keys / issuer.PRIVATE).stat().st_mode) == 0o600
+    with pytest.raises(issuer.IssuerError, match="--rotate"):
+        issuer.make(keys, "Again")
+
+
+def test_an_open_key_is_refused(keys: Path, tmp_path: Path):
+    shutil.copytree(keys, tmp_path / "keys")
+    (tmp_path / "keys" / issuer.PRIVATE).chmod(0o644)
+    with pytest.raises(issuer.IssuerError, match="others can read"):
+        issuer.signing_key(tmp_path / "keys")
+
+
+def test_no_key_is_made_in_the_repository():
+    with pytest.raises(issuer.IssuerError, match="repository"):
+        issuer.make(made_up.SOLUTIONS / "keys", "A Made-Up School")
+
+
+def test_after_a_rotation_the_old_ones_are_still_valid(token: str, keys: Path, tmp_path: Path):
+    rotated = tmp_path / "keys"
+    shutil.copytree(keys, rotated)
+    before = issuer.signing_key(rotated)
+    issuer.make(rotated, "A Made-Up School", rotate=True)
+    assert issuer.signing_key(rotated).public_key() != before.public_key()
+    assert verified(token, rotated).state == "valid"
+    new = credential.sign(AWARD, issuer.of(rotated), issuer.signing_key(rotated))
+    assert (verified(new, rotated).state, verified(new, keys).state) == ("valid", "unknown issuer")
+
+
+def test_all_who_passed_get_one_and_nobody_else(graded: Graded, keys: Path):
+    made = certify.certify(graded.course, made_up.PROFILE, None, keys)
+    names = [made_up.name(number) for number in range(STUDENTS)]
+    passed = [name for name in names if record.load(graded.course.record(name, made_up.PROGRAM)).passed]
+    assert names[0] in passed and names[-1] not in passed
+    assert sorted(path.stem for path in made) == passed
+    found = verified(credential.token_of(made[0]), keys, datetime.now(UTC))
+    assert (found.state, found.award.student) == ("valid", passed[0])
+    before = made[0].read_bytes()
+    certify.certify(graded.course, made_up.PROFILE, None, keys)
+    assert made[0].read_bytes() == before
+    assert certify.certify(graded.course, "full", None, keys) == []
+
+
+def run(*arguments: object, home: Path) -> subprocess.CompletedProcess:
+    line = [sys.executable, "-m", "grader", *map(str, arguments)]
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
+    return subprocess.run(line, capture_output=True, text=True, env=env, timeout=60, check=False)
+
+
+def test_the_commands_tell_each_state(tmp_path: Path, token: str, keys: Path):
+    (tmp_path / "good.jwt").write_text(token + "\n")
+    (tmp_path / "bad.jwt").write_text(changed(token, lambda content: content.update(name="Another")))
+    known = ("--issuer", keys / issuer.ISSUERS)
+    told = {name: run("verify", tmp_path / name, *known, home=tmp_path) for name in ("good.jwt", "bad.jwt")}
+    assert told["bad.jwt"].returncode == 1 and told["bad.jwt"].stdout.startswith("tampered:")
+    assert told["good.jwt"].returncode in (0, 3) and "Ada Made-Up" in told["good.jwt"].stdout
+    stranger = run("verify", tmp_path / "good.jwt", home=tmp_path)
+    assert (stranger.returncode, stranger.stdout[:14]) == (4, "unknown issuer")
+    assert run("verify", tmp_path / "none.png", home=tmp_path).returncode == 2
+    assert run("keys", "--name", "A School", home=tmp_path).returncode == 0
+    assert "--rotate" in run("keys", "--name", "A School", home=tmp_path).stderr

@@ -1,0 +1,216 @@
+"""A class of six, graded end to end: points as expected, and the same in gradebook, feedback, formgrader and table."""
+
+import csv
+import re
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.apps import NbGraderAPI
+from rich.console import Console
+
+from grader.instructor import autograde, export, feedback, record, release
+from grader.instructor.course import Course
+from tests.instructor import made_up
+from tests.instructor.conftest import STUDENTS, Graded
+
+ALL = [(number, assignment) for number in range(STUDENTS) for assignment in (*made_up.NOTEBOOKS, made_up.PROGRAM)]
+RIGHT, NO_WARMUP, SPY, GARBAGE, KILLED, FORGER = map(made_up.name, range(STUDENTS))
+
+
+def points(course: Course, student: str, assignment: str) -> float:
+    return record.load(course.record(student, assignment)).points
+
+
+def in_gradebook(course: Course, student: str, assignment: str):
+    with course.gradebook as gradebook:
+        return gradebook.find_submission(assignment, student).to_dict()
+
+
+@pytest.mark.parametrize(("number", "assignment"), ALL)
+def test_every_grade_is_as_expected(graded: Graded, number: int, assignment: str):
+    assert graded.status == 0
+    assert made_up.differences(graded.course, number, assignment) == []
+
+
+@pytest.mark.parametrize(("number", "assignment"), ALL)
+def test_the_gradebook_holds_the_graders_points(graded: Graded, number: int, assignment: str):
+    found = in_gradebook(graded.course, made_up.name(number), assignment)
+    assert found["score"] == pytest.approx(points(graded.course, made_up.name(number), assignment), abs=0.01)
+    assert not found["needs_manual_grade"]
+
+
+def test_the_table_agrees_with_the_gradebook(graded: Graded):
+    with (graded.course.root / "export" / "grades.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {made_up.name(number) for number in range(STUDENTS)}
+    for student, row in rows.items():
+        for column in row:
+            if (name := column.partition(" (of ")[0]) in (*made_up.NOTEBOOKS, made_up.PROGRAM):
+                assert float(row[column]) == pytest.approx(
+                    in_gradebook(graded.course, student, name)["score"], abs=0.01
+                )
+
+
+def test_formgrader_shows_the_same_points(graded: Graded):
+    api: NbGraderAPI = graded.course.api
+    for assignment in (*made_up.NOTEBOOKS, made_up.PROGRAM):
+        listed = {one["student"]: one for one in api.get_submissions(assignment)}
+        for number in range(STUDENTS):
+            one = listed[made_up.name(number)]
+            assert one["autograded"]
+            assert one["score"] == pytest.approx(points(graded.course, one["student"], assignment), abs=0.01)
+
+
+def page(graded: Graded, student: str, assignment: str) -> str:
+    return (graded.course.folder("feedback", student, assignment) / f"{assignment}.html").read_text()
+
+
+@pytest.mark.parametrize(("number", "assignment"), ALL)
+def test_feedback_shows_the_same_points(graded: Graded, number: int, assignment: str):
+    """nbgrader's page heads with "(Score: x / y)"."""
+    student = made_up.name(number)
+    shown = re.search(r"\(Score: ([\d.]+) / ([\d.]+)\)", page(graded, student, assignment))
+    assert float(shown[1]) == pytest.approx(points(graded.course, student, assignment), abs=0.01)
+
+
+def test_feedback_is_released(graded: Graded):
+    outbound = Path(graded.course.config.Exchange.root, graded.course.config.CourseDirectory.course_id, "feedback")
+    assert len(list(outbound.glob("*.html"))) == len(ALL)
+
+
+def test_feedback_holds_the_harness_report(graded: Graded):
+    text = page(graded, NO_WARMUP, made_up.PROGRAM)
+    assert "of 100 points" in text and "srcdoc=" in text and "warmup" in text.lower()
+
+
+def test_no_page_holds_a_hidden_test(graded: Graded):
+    """Neither right answers nor what they are computed with."""
+    for number, assignment in ALL:
+        text = page(graded, made_up.name(number), assignment)
+        assert "BEGIN HIDDEN" not in text and "expected: " not in text
+        assert graded.course.key not in text
+
+
+def test_what_a_learner_prints_is_escaped(graded: Graded):
+    text = page(graded, SPY, made_up.NOTEBOOKS[0])
+    assert "<script>alert(1)</script>" not in text and "&lt;script&gt;alert(1)" in text
+    assert "\x1b" not in graded.said and "\x07" not in text
+
+
+def test_a_cell_sees_no_secrets(graded: Graded):
+    path = graded.course.folder("autograded", SPY, made_up.NOTEBOOKS[0]) / f"{made_up.NOTEBOOKS[0]}.ipynb"
+    outputs = [str(cell.get("outputs")) for cell in nbformat.read(path, as_version=4).cells]
+    (seen,) = [text for text in outputs if "FOUND" in text]
+    assert "FOUND []" in seen and "NETWORK b''" in seen
+
+
+def test_garbage_is_told_to_its_learner(graded: Graded):
+    assert "From the grader" in page(graded, GARBAGE, made_up.NOTEBOOKS[0])
+    assert "hand in the .ipynb" in page(graded, GARBAGE, made_up.NOTEBOOKS[0]).replace("&#46;", ".")
+
+
+def test_a_killed_kernel_costs_its_own_notebook_alone(graded: Graded):
+    told = record.load(graded.course.record(KILLED, made_up.NOTEBOOKS[0])).problems
+    assert len(told) == 1 and "DeadKernelError" in told[0]
+    assert record.load(graded.course.record(KILLED, made_up.NOTEBOOKS[1])).problems == []
+
+
+def test_checks_that_a_learner_rewrote_count_for_nothing(graded: Graded):
+    path = graded.course.folder("autograded", FORGER, made_up.NOTEBOOKS[1]) / f"{made_up.NOTEBOOKS[1]}.ipynb"
+    checks = [
+        cell for cell in nbformat.read(path, as_version=4).cells if cell.metadata.get("nbgrader", {}).get("grade")
+    ]
+    assert checks and all("1000" not in cell.source and cell.metadata.nbgrader.points < 10 for cell in checks)
+
+
+def test_the_summary_has_every_cell(graded: Graded):
+    text = (graded.course.root / "export" / "summary.html").read_text()
+    for id in [*(id for ids in made_up.ANSWERS.values() for id in ids), "four_workers"]:
+        assert f"<h2>{id} " in text
+    assert text.count("data:image/png;base64,") == 7 and 'alt="Distribution' in text
+
+
+def copy(graded: Graded, target: Path) -> Course:
+    """The graded course, for a test that changes it."""
+    shutil.copytree(graded.course.root, target, ignore=shutil.ignore_patterns("harness"))
+    return Course(target)
+
+
+def snapshot(course: Course) -> dict[str, bytes]:
+    watched = [path for step in ("records", "autograded") for path in (course.root / step).rglob("*") if path.is_file()]
+    return {str(path): path.read_bytes() for path in watched}
+
+
+def test_a_second_run_changes_nothing(graded: Graded, tmp_path: Path):
+    course = copy(graded, tmp_path / "work")
+    before, grades = snapshot(course), [in_gradebook(course, made_up.name(n), name) for n, name in ALL]
+    assert autograde.run(made_up.options(course), Console(quiet=True)) == 0
+    assert release.release(course, made_up.SOLUTIONS) == []
+    assert snapshot(course) == before
+    assert [in_gradebook(course, made_up.name(n), name) for n, name in ALL] == grades
+
+
+def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_path: Path):
+    course, name = copy(graded, tmp_path / "work"), made_up.NOTEBOOKS[1]
+    with course.gradebook as gradebook:
+        gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP).manual_score = 2.5
+        gradebook.find_comment("trust_ratio", name, name, NO_WARMUP).manual_comment = "Half of it was right, orally."
+        gradebook.db.commit()
+    options = made_up.options(course, student=NO_WARMUP, assignment=name, force=True)
+    assert autograde.run(options, Console(quiet=True)) == 0
+    with course.gradebook as gradebook:
+        grade = gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP)
+        assert (grade.auto_score, grade.manual_score, grade.score) == (0, 2.5, 2.5)
+    assert feedback.page(course, NO_WARMUP, name)
+    text = (course.folder("feedback", NO_WARMUP, name) / f"{name}.html").read_text()
+    assert "Half of it was right, orally." in text
+    table, _ = export.export(course)
+    row = next(row for row in csv.DictReader(table.open()) if row["student"] == NO_WARMUP)
+    assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(
+        points(course, NO_WARMUP, name) + 2.5
+    )
+
+
+def test_a_changed_submission_is_graded_again_and_no_other(graded: Graded, tmp_path: Path):
+    course, name = copy(graded, tmp_path / "work"), made_up.NOTEBOOKS[0]
+    good = course.folder("submitted", RIGHT, name) / f"{name}.ipynb"
+    shutil.copy(good, course.folder("submitted", GARBAGE, name) / good.name)
+    before = snapshot(course)
+    assert autograde.run(made_up.options(course), Console(quiet=True)) == 0
+    changed = {path for path, content in snapshot(course).items() if before[path] != content}
+    assert changed and all(GARBAGE in path and name in path for path in changed)
+    assert points(course, GARBAGE, name) == points(course, RIGHT, name)
+
+
+def test_a_late_submission_loses_its_share_by_day(graded: Graded, tmp_path: Path):
+    course, name = copy(graded, tmp_path / "work"), made_up.NOTEBOOKS[0]
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("c.PerDay.share = 0.0", "c.PerDay.share = 0.1"))
+    with course.gradebook as gradebook:  # handed in a day and a half late
+        gradebook.find_assignment(name).duedate = datetime(2025, 12, 31, 0, 0)
+        gradebook.db.commit()
+    table, _ = export.export(course)
+    row = next(row for row in csv.DictReader(table.open()) if row["student"] == RIGHT)
+    full = points(course, RIGHT, name)
+    assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(0.8 * full)
+
+
+def test_nbgraders_own_autograde_goes_the_same_way(graded: Graded, tmp_path: Path):
+    """What formgrader's button calls: with nbgrader's own, the cell would have run as oneself."""
+    course, name = copy(graded, tmp_path / "work"), made_up.NOTEBOOKS[0]
+    course.record(SPY, name).unlink()
+    result = course.api.autograde(name, SPY)
+    assert result["success"], result
+    assert made_up.differences(course, 2, name) == []
+
+
+def test_no_cell_of_the_table_is_a_formula(graded: Graded, tmp_path: Path):
+    course = copy(graded, tmp_path / "work")
+    with course.gradebook as gradebook:
+        gradebook.update_or_create_student(RIGHT, last_name='=cmd|"/c calc"!A1', first_name="+1\n2", email="a@b")
+    table, _ = export.export(course)
+    row = next(row for row in csv.DictReader(table.open(newline="")) if row["student"] == RIGHT)
+    assert (row["last name"], row["first name"], row["email"]) == ('\'=cmd|"/c calc"!A1', "'+1 2", "a@b")

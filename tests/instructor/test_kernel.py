@@ -1,0 +1,78 @@
+"""The sandboxed kernel that executes answers for display: what it shows, and what it does not."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from grader.instructor import kernel
+from grader.isolation import sandbox
+from tests.conftest import REPOSITORY
+
+PICTURE = """
+import matplotlib.pyplot as plt
+%matplotlib inline
+plt.plot([1, 2]); plt.show()
+"""
+
+
+def shown(*cells: str) -> tuple[list, str]:
+    return kernel.execute(list(cells), sandbox)
+
+
+def test_text_errors_and_pictures_are_shown():
+    outputs, stopped = shown(
+        "x = 6\nprint('hello')", "x * 7", "1 / 0", PICTURE, "import sys; print('w', file=sys.stderr)"
+    )
+    assert stopped == ""
+    kinds = [cell[-1].output_type for cell in outputs]  # matplotlib says that it looks for fonts
+    assert kinds == ["stream", "display_data", "error", "display_data", "stream"]
+    assert outputs[0][0].text == "hello\n" and outputs[1][0].data["text/plain"] == "42"
+    assert outputs[2][0].ename == "ZeroDivisionError" and "image/png" in outputs[3][-1].data
+    assert outputs[4][0].name == "stderr"
+
+
+def test_markup_scripts_and_terminal_codes_are_not():
+    cells = (
+        "from IPython.display import HTML, Javascript, SVG, Markdown\nHTML('<script>alert(1)</script>')",
+        "Javascript('alert(1)')", "Markdown('<img src=x onerror=alert(1)>')", "print('\\x1b]0;title\\x07\\x08 text')",
+    )  # fmt: skip
+    outputs, _ = shown(*cells)
+    kinds = {kind for cell in outputs[:3] for output in cell for kind in output.data}
+    assert kinds == {"text/plain"}
+    assert "\x07" not in outputs[3][0].text and "\x08" not in outputs[3][0].text
+
+
+def test_what_dies_hangs_or_floods_is_told():
+    _, killed = shown("import os\nos.kill(os.getpid(), 9)", "print('after')")
+    assert "died" in killed.lower() or "Dead" in killed
+    (flood, _), stopped = shown("for _ in range(10**6): print('x' * 100)", "print('after')")
+    assert stopped == "" or "answer" in stopped or "seconds" in stopped
+    assert sum(len(output.text) for output in flood) <= kernel.inside.MAX_TEXT if flood else True
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\xff", b"[" * 100_000, b"5", b"[]", b"{}", b'{"outputs": 5, "stopped": ""}',
+        b'{"outputs": {"a": 1}, "stopped": []}', b'{"outputs": [5, {}, [5], [{}]], "stopped": ""}',
+        b'{"outputs": [[{"output_type": "stream", "text": 5}, {"output_type": "error"}]], "stopped": ""}',
+        b'{"outputs": [[{"output_type": "display_data", "data": {"image/png": "%%"}}]], "stopped": "\\ud800\\n"}',
+    ],
+)  # fmt: skip
+def test_an_answer_that_a_cell_wrote_itself_is_read_whatever_it_is(content: bytes):
+    outputs, stopped = kernel.read(content, 2)
+    assert len(outputs) == 2 and stopped.isprintable()
+    nbformat.validate(new_notebook(cells=[new_code_cell("", outputs=found) for found in outputs]))
+
+
+@pytest.mark.slow
+def test_an_endless_loop_is_ended():
+    outputs, stopped = shown("while True: pass", "print('after')")
+    assert stopped or outputs[0][0].ename == "KeyboardInterrupt"
+
+
+def test_it_has_no_network_and_no_files_of_ours():
+    places = [str(REPOSITORY / name) for name in ("solutions", "tests", "grader/exercises", "grader/work")]
+    network = "try:\n    socket.create_connection(('192.0.2.1', 80), 2)\nexcept OSError as error:\n    print('none')"
+    outputs, _ = shown(f"import os, socket\nprint([os.path.exists(place) for place in {places}])\n{network}")
+    assert outputs[0][0].text == "[False, False, False, False]\nnone\n"
