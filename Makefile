@@ -1,13 +1,15 @@
 # Every target is one command that a person could type; `make course` and `make test` are the two to know.
 PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
-RUN := .venv/bin/python
+COURSE_ENV ?= .venv
+RUN := $(COURSE_ENV)/bin/python
+export COURSE_ENV
 
-.PHONY: help setup course data tour lab build notebooks test test-all lint format calibrate overhead lock clean
+.PHONY: help setup course data tour lab build notebooks site image test test-all test-browser test-container also lint format calibrate overhead lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
-setup:  ## make .venv: locked dependencies and Horovod
+setup:  ## make .venv (or COURSE_ENV): locked dependencies and Horovod
 	@$(PYTHON) source_code/install/install.py
 
 course: data  ## from a bare machine to the first lesson, the assignment's, and the reference solution's grade card
@@ -22,26 +24,32 @@ tour: data  ## the six lesson scripts, two short epochs each
 	$(RUN) source_code/cifar_single.py $(TOUR)
 	for lesson in base batch_norm scalelr warmup lamb; do \
 		echo "horovodrun -np 4 python source_code/cifar_$$lesson.py $(TOUR)"; \
-		.venv/bin/horovodrun -np 4 $(RUN) source_code/cifar_$$lesson.py $(TOUR) || exit 1; done
+		$(COURSE_ENV)/bin/horovodrun -np 4 $(RUN) source_code/cifar_$$lesson.py $(TOUR) || exit 1; done
 
-lab: data  ## open the lessons' notebooks in JupyterLab
-	PATH="$(CURDIR)/.venv/bin:$$PATH" $(RUN) -m jupyterlab --notebook-dir=notebooks
+PORT ?= 8888
+lab: data  ## open the lessons' notebooks in JupyterLab, at Start Here (PORT=8888)
+	@$(RUN) -m lessons.lab --port $(PORT)
 
 build: setup  ## make notebooks/ from the lessons' texts, solutions/NN_name.py
 	@$(RUN) -m grader build
 
 PROFILE ?= quick
+site: notebooks  ## the same: its pages are a site, runs/PROFILE/index.html
+
 notebooks: data  ## execute all lessons, solved, into runs/PROFILE (PROFILE=quick, laptop or gpu)
 	$(RUN) -m lessons --profile $(PROFILE)
 
 COURSE ?= grader/work
 STUDENTS ?= 6
-.PHONY: release autograde feedback export certificates class
+.PHONY: release autograde formgrader feedback export certificates class
 release: setup  ## instructors: make the assignments from the lessons, and release them with nbgrader
 	$(RUN) -m grader release --course $(COURSE)
 
 autograde: data  ## instructors: grade what was handed in into nbgrader's gradebook (FROM=folder or archive)
 	$(RUN) -m grader autograde --course $(COURSE) $(if $(FROM),--from "$(FROM)")
+
+formgrader: setup  ## instructors: look at submissions and give points by hand, in nbgrader's formgrader (PORT=8888)
+	@$(RUN) -m lessons.lab --course $(COURSE) --port $(PORT)
 
 feedback: setup  ## instructors: a page a submission, released
 	$(RUN) -m grader feedback --course $(COURSE)
@@ -55,11 +63,25 @@ certificates: setup  ## instructors: sign a certificate for all who passed
 class: data  ## grade a made-up class from nothing, and compare with what was expected (STUDENTS=6, 30 is the most)
 	$(RUN) -m tests.instructor.made_up runs/class --students $(STUDENTS)
 
+TARGET ?= learner
+image: setup  ## build the container's image with docker or buildah (TARGET=learner or grade, BASE=another base image, GPUS=how many)
+	$(RUN) source_code/install/image.py --target $(TARGET) $(if $(BASE),--base "$(BASE)") $(if $(GPUS),--gpus $(GPUS))
+
 test: setup lint  ## everything that CI runs
 	$(RUN) -m pytest
 
-test-all: setup lint  ## everything that is checked, the long parts as well (an hour)
+test-all: also lint  ## everything that is checked, the long parts as well (two hours; as root, for the container)
 	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
+
+test-browser: also  ## a learner's first hour and an instructor's look, in Chromium; pictures in runs/browser
+	$(RUN) -m pytest -m "slow or not slow" tests/browser
+
+test-container: also  ## build the images on a base made by debootstrap, and run things in them; as root
+	$(RUN) -m pytest -m "slow or not slow" tests/container
+
+also: setup
+	@$(PYTHON) source_code/install/install.py --also chromium buildah debootstrap
+
 
 lint: setup  ## formatter and linter, without changing anything
 	$(RUN) -m ruff format --check

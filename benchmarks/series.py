@@ -41,6 +41,15 @@ class Series:
         return f"smaller than declared: {', '.join(sorted(small))}" if small else ""
 
     @property
+    def machine(self) -> str:
+        """Where the newest of the results was measured, with what and when; empty if there is none."""
+        if not (files := [file for files in self.files.values() for file in files]):
+            return ""
+        one = max((file["machine"] for file in files), key=lambda machine: machine["date"])
+        where = one["gpu"] or f"{one['cores']} cores of {one['cpu']}"
+        return f"{where}, PyTorch {one['torch']}, Horovod {one['horovod']}, {one['date'][:10]}"
+
+    @property
     def verdict(self) -> Verdict | None:
         """The claim's verdict; None while an arm has no run."""
         return None if self.missing else self.claim.judge(self.runs)

@@ -22,6 +22,7 @@ class Row:
     verdict: str
     sentence: str
     provisional: str
+    machine: str
 
 
 def rows() -> list[Row]:
@@ -34,7 +35,7 @@ def _row(saved: series.Series) -> Row:
     sentence = verdict.sentence if verdict else f"no result yet for {', '.join(saved.missing)}"
     return Row(
         claim.id, claim.statement, claim.source, claim.lesson, claim.command, f"benchmarks/results/{claim.id}",
-        saved.seeds, verdict.word if verdict else "", sentence, saved.provisional,
+        saved.seeds, verdict.word if verdict else "", sentence, saved.provisional, saved.machine,
     )  # fmt: skip
 
 

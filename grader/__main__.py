@@ -67,6 +67,12 @@ def _build(args: argparse.Namespace, console: Console) -> int:
     return build.run(args, console)
 
 
+def _handout(args: argparse.Namespace, console: Console) -> int:
+    from grader import handout  # as above
+
+    return handout.run(args, console)
+
+
 def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser = OneLineParser(
         prog="grader", description="Grade programs and classes, build the notebooks, certify.", allow_abbrev=False
@@ -85,6 +91,10 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     command = commands.add_parser("build", help=about, description=about, allow_abbrev=False)
     command.add_argument("--check", action="store_true", help="write nothing; exit status 1 if a notebook is stale")
     command.set_defaults(run=_build)
+    about = "copy to a new folder what a learner's machine gets: no solutions, no hidden probes"
+    command = commands.add_parser("handout", help=about, description=about, allow_abbrev=False)
+    command.add_argument("target", type=Path, metavar="FOLDER", help="a new folder")
+    command.set_defaults(run=_handout)
     options.add_commands(commands)
     return parser.parse_args(arguments)
 

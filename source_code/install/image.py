@@ -1,0 +1,66 @@
+"""Builds the course's image with docker where a daemon answers, with buildah otherwise: `make image`.
+
+First all wheels are downloaded with this machine's pip and its settings; the build itself then needs only the base
+image's own packages.
+"""
+
+import argparse
+import hashlib
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import install
+
+BUILDAH = ("buildah", "bud", "--isolation", "chroot", "--storage-driver", "vfs", "--format", "docker", "--layers")
+
+
+def main() -> None:
+    """Exit status: 0 when the image is there, 1 if something has failed, which the last line names."""
+    args = parse()
+    engine = args.engine or ("docker" if docker_answers() else "buildah")
+    install.system_packages([engine])
+    command = [
+        *(("docker", "buildx", "build", "--load") if engine == "docker" else BUILDAH),
+        "--target", args.target, "--tag", args.tag or f"horovod-course:{args.target}",
+        "--build-context", f"wheels={wheels()}", "--build-arg", f"GPUS={args.gpus}",
+        *(("--build-arg", f"BASE={args.base}") if args.base else ()), install.REPOSITORY,
+    ]  # fmt: skip
+    install.say(f"building with {engine}")
+    if subprocess.run(command, check=False).returncode != 0:
+        install.stop(f"{engine} failed (see above); the same command goes on where it stopped")
+
+
+def docker_answers() -> bool:
+    """Whether there is docker, and its daemon."""
+    command = ["docker", "version"]
+    return bool(shutil.which("docker")) and subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def wheels() -> Path:
+    """A folder with the locked wheels and Horovod's source, and nothing else: in the cache, or downloaded into it."""
+    folder = install.CACHE / "image-wheels" / hashlib.sha256(install.REQUIREMENTS.read_bytes()).hexdigest()[:16]
+    if not folder.exists():
+        install.say(f"downloading wheels to {folder}")
+        part = folder.with_suffix(".part")
+        install.pip("download", "-q", "-d", part, "-r", install.REQUIREMENTS)
+        source = ["--no-deps", "--no-binary", ":all:", "--no-build-isolation", install.HOROVOD]
+        install.pip("download", "-q", "-d", part, *source)
+        part.rename(folder)
+    return folder
+
+
+def parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--target", choices=("learner", "grade"), default="learner", help="learner's has no solutions (the default)")
+    add("--base", help="image to start from (default: the Dockerfile's)")
+    add("--tag", help="name of the image (default: horovod-course:TARGET)")
+    add("--engine", choices=("docker", "buildah"), help="what builds it (default: docker if its daemon answers)")
+    add("--gpus", type=int, default=0, help="how many GPUs it will run on, with a CUDA base (default: none)")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""JupyterLab at Start Here, set up for a learner; with --course FOLDER at formgrader, for the instructor.
+
+    python -m lessons.lab
+
+nbgrader's extensions are those that serve the one or the other: Validate and the assignment list, or formgrader.
+"""
+
+import argparse
+import os
+import secrets
+import socket
+import sys
+import webbrowser
+from pathlib import Path
+
+from jupyter_server.serverapp import list_running_servers
+
+from cifar.cli import OneLineParser, positive
+
+HERE = Path(__file__).resolve().parent
+NOTEBOOKS = HERE.parents[1] / "notebooks"
+HOME = "127.0.0.1"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Become JupyterLab. Exit status: 2 if it cannot start, else JupyterLab's."""
+    args = _parse(arguments)
+    root = (args.course or NOTEBOOKS).resolve()
+    if args.course and not (root / "nbgrader_config.py").is_file():
+        return _stop(f"{args.course} is no course folder yet: make release")
+    if _taken(args.address, args.port):
+        return _stop(_taken_by(args.port))
+    token = secrets.token_urlsafe(24)
+    page = "formgrader" if args.course else "lab/tree/00_start_here.ipynb"
+    shown = not args.no_browser and args.address == HOME and _has_browser()
+    print(_hints(f"http://localhost:{args.port}/{page}?token={token}", args, shown), flush=True)
+    os.environ |= _environment(token, "instructor" if args.course else "learner")
+    os.chdir(root)
+    os.execv(sys.executable, _command(args, root, page, shown))
+
+
+def _command(args: argparse.Namespace, root: Path, page: str, shown: bool) -> list[str]:
+    return [
+        sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/{page}",
+        f"--ServerApp.ip={args.address}", f"--ServerApp.port={args.port}", "--ServerApp.port_retries=0",
+        f"--ServerApp.open_browser={shown}", "--ServerApp.log_level=ERROR",
+        "--LabApp.log_level=ERROR", *(["--allow-root"] if os.geteuid() == 0 else []),
+    ]  # fmt: skip
+
+
+def _environment(token: str, role: str) -> dict[str, str]:
+    """The token, where no list of processes shows it, our configuration, and this environment's kernel and programs."""
+    return {
+        "JUPYTER_TOKEN": token,
+        "JUPYTER_CONFIG_PATH": str(HERE / "jupyter" / role),
+        "JUPYTER_PREFER_ENV_PATH": "1",
+        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    }
+
+
+def _hints(url: str, args: argparse.Namespace, shown: bool) -> str:
+    """The lines before JupyterLab's: where it is, and how to reach it from where the learner sits."""
+    lines = [f"lab: {url}", "lab: Ctrl-C here ends it; your notebooks are saved as you work"]
+    if "SSH_CONNECTION" in os.environ:
+        here = f"{os.environ.get('USER', 'you')}@{socket.gethostname()}"
+        lines.append(f"lab: this machine is remote. On yours: ssh -N -L {args.port}:localhost:{args.port} {here}")
+        lines.append("lab: then open the address above there")
+    elif args.address != HOME:
+        lines.append("lab: from another machine, put this one's name in place of localhost")
+    elif not shown:
+        lines.append("lab: no browser is opened from here; open the address above in one")
+    return "\n".join(lines)
+
+
+def _has_browser() -> bool:
+    """Whether a browser with windows can be opened; one for terminals cannot show JupyterLab."""
+    if "SSH_CONNECTION" in os.environ or not ({"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
+        return False
+    try:
+        return webbrowser.get() is not None
+    except webbrowser.Error:
+        return False
+
+
+def _taken(address: str, port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((address, port))
+        except OSError:
+            return True
+    return False
+
+
+def _taken_by(port: int) -> str:
+    """Who has the port, as far as Jupyter knows, and what to do."""
+    for server in list_running_servers():
+        if server["port"] == port:
+            there = f"http://localhost:{port}/lab?token={server['token']}"
+            return f"a JupyterLab is running already: open {there}, or end it, or: make lab PORT={port + 1}"
+    return f"port {port} is taken by another program; try: make lab PORT={port + 1}"
+
+
+def _stop(message: str) -> int:
+    print(f"lab: {message}", file=sys.stderr)
+    return 2
+
+
+def _parse(arguments: list[str] | None) -> argparse.Namespace:
+    parser = OneLineParser(prog="lessons.lab", description=__doc__, allow_abbrev=False)
+    add = parser.add_argument
+    add("--port", type=positive, default=8888, help="to listen at (default: %(default)s)")
+    add("--address", default=HOME, help="to listen at; 0.0.0.0 for all of this machine's (default: %(default)s)")
+    add("--no-browser", action="store_true", help="do not open one, only say the address")
+    add("--course", type=Path, metavar="FOLDER", help="an instructor's course folder: formgrader in place of lessons")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,48 @@
+"""An instructor looks at a graded class in formgrader, in a real browser: submissions, scores, the harness report."""
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import lab
+from tests.conftest import REPOSITORY
+from tests.instructor import made_up
+from tests.instructor.conftest import Graded, graded  # noqa: F401  the fixture
+from tests.instructor.test_class import points
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def address(graded: Graded) -> Iterator[str]:  # noqa: F811
+    with lab(REPOSITORY, "--course", graded.course.root) as url:
+        yield url
+
+
+def opened(page: Page, address: str, path: str) -> None:
+    page.goto(address)  # the token becomes a cookie
+    page.goto(re.sub(r"formgrader\?.*", path, address))
+
+
+def test_formgrader_lists_the_submissions_with_their_scores(page: Page, address: str, graded: Graded, shot: Callable):  # noqa: F811
+    opened(page, address, "formgrader")
+    for assignment in (*made_up.NOTEBOOKS, made_up.PROGRAM):
+        expect(page.get_by_role("cell", name=assignment).first).to_be_visible()
+    shot("formgrader-assignments")
+    opened(page, address, f"formgrader/manage_submissions/{made_up.NOTEBOOKS[0]}")
+    right = points(graded.course, made_up.name(0), made_up.NOTEBOOKS[0])
+    row = page.get_by_role("row").filter(has_text=made_up.name(0))
+    expect(row).to_contain_text(f"{right:g}")
+    shot("formgrader-submissions")
+
+
+def test_formgrader_shows_the_harness_report(page: Page, address: str, shot: Callable):
+    opened(page, address, f"formgrader/gradebook/{made_up.PROGRAM}/{made_up.PROGRAM}")
+    shot("formgrader-gradebook")
+    page.get_by_role("link", name=re.compile("Submission #")).first.click()
+    report = page.frame_locator("iframe").first
+    expect(report.get_by_text(re.compile(r"\d+ of 100")).first).to_be_visible()
+    page.locator("iframe").first.scroll_into_view_if_needed()
+    shot("formgrader-report")

@@ -1,0 +1,140 @@
+"""A learner's first hour in a real browser: Start Here, an exercise failed and mended, the assignment's grade.
+
+Everything runs in a learner's copy of the course, which has no solutions; answers are typed as a learner would.
+"""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from grader import build
+from tests.browser.conftest import SHOTS, lab
+from tests.conftest import REPOSITORY
+
+pytestmark = pytest.mark.slow
+MINUTES = 60_000
+WRONG = "def updates_made(images, batch, workers, epochs):\n    return epochs * images // batch\n"
+REFERENCE = REPOSITORY / "solutions" / "assignment" / "train.py"
+
+
+@pytest.fixture(scope="module")
+def address(learner: Path, cifar10: Path) -> Iterator[str]:
+    with lab(learner) as url:
+        yield url
+
+
+def opened(page: Page, address: str, name: str) -> Locator:
+    """The notebook of this name, its kernel ready."""
+    page.goto(re.sub(r"tree/[^?]*", f"tree/{name}.ipynb", address) + "&reset")
+    expect(page.locator(".jp-Notebook .jp-Cell").first).to_be_visible()
+    expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").first).to_be_visible()
+    return page.locator(".jp-NotebookPanel:not(.lm-mod-hidden)")
+
+
+def menu(page: Page, *entries: str) -> None:
+    for entry in entries:
+        page.get_by_role("menuitem", name=entry, exact=True).click()
+
+
+def cell(notebook: Locator, beginning: str) -> Locator:
+    """The cell that holds this text, scrolled to: JupyterLab draws only what can be seen."""
+    found = notebook.locator(".jp-Cell", has_text=beginning).last
+    for _ in range(200):
+        if found.count():
+            break
+        notebook.locator(".jp-WindowedPanel-outer").evaluate("panel => panel.scrollBy(0, 300)")
+        time.sleep(0.05)
+    found.scroll_into_view_if_needed()
+    return found
+
+
+def test_start_here_runs_with_a_bar_that_moves_and_a_curve(
+    page: Page, address: str, elsewhere: list[str], shot: Callable
+):
+    notebook = opened(page, address, "00_start_here")
+    expect(notebook.locator("h1")).to_have_text(re.compile("00 Start here"))
+    expect(notebook.get_by_text("Python 3 (ipykernel)")).to_be_visible()
+    shot("start-here")
+    menu(page, "Run", "Run All Cells")
+    bar, seen, curve = cell(notebook, "horovodrun(").locator(".jp-OutputArea"), set(), notebook.locator("img[alt]")
+    until = time.monotonic() + 180
+    while not curve.count() and time.monotonic() < until:
+        seen |= set(re.findall(r"(\d+)/2 \[", bar.inner_text() if bar.count() else ""))
+        time.sleep(0.2)
+    assert seen >= {"0", "1"}, f"the bar showed {seen} of 2 epochs"
+    curve.first.scroll_into_view_if_needed()
+    expect(curve.first).to_have_attribute("alt", re.compile("test accuracy after 2 epochs"))
+    shot("start-here-curve")
+    assert not notebook.locator(".jp-RenderedText[data-mime-type*='error']").count()
+    assert not elsewhere
+
+
+def typed(page: Page, found: Locator, source: str) -> None:
+    """Replace a cell's text, and run it."""
+    found.locator(".cm-content").click()
+    page.keyboard.press("Control+A")
+    page.keyboard.insert_text(source)
+    page.keyboard.press("Shift+Enter")
+
+
+def ran(page: Page, found: Locator) -> str:
+    """Run a cell; what it says."""
+    prompt = found.locator(".jp-InputPrompt")
+    before = prompt.inner_text()
+    found.locator(".jp-Cell-inputWrapper").click()
+    page.keyboard.press("Control+Enter")
+    expect(prompt).not_to_have_text(before)
+    expect(prompt).to_have_text(re.compile(r"\[\d+\]"))
+    return found.locator(".jp-OutputArea").inner_text()
+
+
+def answers(name: str) -> dict[str, str]:
+    """The right answers of a lesson, by the exercise."""
+    notebook = build.solved(REPOSITORY / "solutions" / f"{name}.py")
+    return {one.metadata.nbgrader.grade_id: one.source for one in solution_cells(notebook)}
+
+
+def solution_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNode]:
+    return [one for one in notebook.cells if one.metadata.get("nbgrader", {}).get("solution")]
+
+
+def test_an_exercise_fails_is_mended_and_validates(page: Page, address: str, shot: Callable):
+    name = "07_famous_results"
+    right, notebook = answers(name), opened(page, address, "07_famous_results")
+    typed(page, cell(notebook, "def updates_made("), WRONG)
+    said = ran(page, cell(notebook, 'check_public("updates_made"'))
+    assert "of 3 points" in said and "Traceback" not in said
+    shot("exercise-wrong")
+    for exercise, source in right.items():
+        typed(page, cell(notebook, f"def {exercise}("), source)
+        assert re.search(r"(\d) of \1 points", ran(page, cell(notebook, f'check_public("{exercise}"')))
+    shot("exercise-right")
+    notebook.get_by_role("button", name="Validate").click()
+    dialog = page.locator(".jp-Dialog")
+    expect(dialog).to_contain_text("Success", timeout=5 * MINUTES)
+    shot("exercise-validated")
+
+
+def test_the_assignment_is_graded_in_its_notebook(page: Page, address: str, learner: Path, shot: Callable):
+    program = learner / "notebooks" / "my_assignment" / "train.py"
+    program.parent.mkdir()
+    program.write_text(REFERENCE.read_text())  # what a learner has written there by then
+    notebook = opened(page, address, "08_assignment")
+    menu(page, "Run", "Run All Cells")
+    card = cell(notebook, "report = grade(")
+    expect(card).to_contain_text("PASSED  100 of 100 points", timeout=5 * MINUTES)
+    assert "NOT PASSED" not in card.inner_text()
+    preview = card.locator("img[alt*='certificate']")
+    expect(preview).to_be_visible()
+    preview.scroll_into_view_if_needed()
+    shot("assignment-graded")
+    with page.context.expect_page() as opening:
+        card.get_by_role("link", name="report.html").click()
+    report = opening.value
+    expect(report.get_by_text("100 of 100").first).to_be_visible()
+    report.screenshot(path=SHOTS / "assignment-report.png", full_page=True)

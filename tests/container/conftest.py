@@ -1,0 +1,94 @@
+"""Images built for real, on a base made by debootstrap, and a box to run commands in them. All of it needs root.
+
+The box is bubblewrap with the image's files as its root: it has namespaces of its own, as a container has, so that the
+grader's sandbox inside can be tried too. (buildah's chroot isolation would not allow a sandbox in it.)
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+BUILDAH = ("buildah", "--storage-driver", "vfs")
+BASE = "localhost/horovod-course-base"
+UID = "1000"
+BOX_SECONDS = 600
+
+
+def buildah(*arguments: str | Path) -> str:
+    return subprocess.run([*BUILDAH, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An image with nothing but Debian 12, made once on a machine."""
+    if missing := [name for name in ("buildah", "debootstrap", "bwrap") if not shutil.which(name)]:
+        pytest.fail(f"missing: {', '.join(missing)}. Run as root: make test-container")
+    if os.geteuid() != 0:
+        pytest.fail("debootstrap and mounts need root. Run as root: make test-container")
+    if not buildah("images", "-q", "--filter", f"reference={BASE}"):
+        folder = tmp_path_factory.mktemp("base")
+        subprocess.run(["debootstrap", "--variant=minbase", "bookworm", folder / "root"], check=True)
+        subprocess.run(["tar", "-C", folder / "root", "-cf", folder / "root.tar", "."], check=True)
+        shutil.rmtree(folder / "root")
+        (folder / "Dockerfile").write_text("FROM scratch\nADD root.tar /\n")
+        buildah("bud", "--tag", BASE, folder)
+        (folder / "root.tar").unlink()
+    return BASE
+
+
+@dataclass(frozen=True)
+class Image:
+    """An image by its name, and where its files are mounted."""
+
+    name: str
+    root: Path
+
+    @property
+    def config(self) -> dict:
+        return json.loads(buildah("inspect", "--type", "image", self.name))["Docker"]["config"]
+
+    def run(self, *command: str, data: Path, network: bool = False) -> subprocess.CompletedProcess:
+        """Run a command in the image as its user, in its working folder, with CIFAR-10 in that user's cache."""
+        config = self.config
+        variables = [text for one in config["Env"] for text in ("--setenv", *one.split("=", 1))]
+        cache = "/home/learner/.cache/horovod-course/cifar10"
+        box = [
+            "setpriv", "--reuid", UID, "--regid", UID, "--clear-groups", "bwrap", "--bind", self.root, "/",
+            "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/home/learner", "--ro-bind", data, cache,
+            "--unshare-user", "--unshare-pid", "--die-with-parent", *([] if network else ["--unshare-net"]),
+            "--clearenv", *variables, "--setenv", "HOME", "/home/learner", "--chdir", config["WorkingDir"],
+        ]  # fmt: skip
+        return subprocess.run([*box, *command], capture_output=True, text=True, timeout=BOX_SECONDS, check=False)
+
+
+@pytest.fixture(scope="session")
+def image(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Image]]:
+    """A function that builds a target of the Dockerfile, and mounts it; all is unmounted at the end."""
+    mounted: dict[str, tuple[str, Image]] = {}
+
+    def get(target: str) -> Image:
+        if target not in mounted:
+            name = f"localhost/horovod-course:{target}"
+            script = REPOSITORY / "source_code" / "install" / "image.py"
+            build = [sys.executable, script, "--target", target, "--base", base, "--tag", name, "--engine", "buildah"]
+            subprocess.run(build, check=True)
+            container, root = buildah("from", name), tmp_path_factory.mktemp(target)
+            subprocess.run(["mount", "--bind", buildah("mount", container), root], check=True)
+            for folder in (root, *root.parents[:-2]):
+                folder.chmod(0o755)  # the image's user has to get there
+            mounted[target] = container, Image(name, root)
+        return mounted[target][1]
+
+    yield get
+    for container, one in mounted.values():
+        subprocess.run(["umount", one.root], check=True)
+        buildah("rm", container)

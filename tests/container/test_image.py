@@ -1,0 +1,95 @@
+"""The image: what is in it and what is not, JupyterLab started in it, four workers, and the grader's sandbox."""
+
+import json
+import shlex
+import tarfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.handout import with_answers
+from tests.container.conftest import Image, buildah
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="session")
+def layers(image: Callable[[str], Image], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """The learner image's layers as files."""
+    folder = tmp_path_factory.mktemp("layers")
+    buildah("push", "--disable-compression", image("learner").name, f"dir:{folder}")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    return [folder / layer["digest"].removeprefix("sha256:") for layer in manifest["layers"]]
+
+
+def files(layers: list[Path]) -> Iterator[tuple[str, bytes]]:
+    """Name and content of all files of the course in all layers, also of those that a later layer deletes."""
+    for layer in layers:
+        with tarfile.open(layer) as tar:
+            for member in tar:
+                if member.isfile() and member.name.lstrip("./").startswith(("course/", "learner/")):
+                    yield member.name.lstrip("./"), tar.extractfile(member).read()
+
+
+def test_no_layer_holds_an_answer_or_a_test(layers: list[Path]):
+    found = dict(files(layers))
+    assert "course/notebooks/01_gradient_descent_and_noise.ipynb" in found and "course/grader/probes.py" in found
+    names = set(found)
+    assert not names & {f"course/{path}" for path in with_answers()}
+    assert not [name for name in names if name.startswith(("course/solutions", "course/tests", "course/.git"))]
+    marked = [name for name, content in found.items() if b"### BEGIN SOLUTION" in content and name.endswith(".ipynb")]
+    assert not marked
+
+
+def test_it_runs_as_a_user_and_holds_no_token(image: Callable[[str], Image], cifar10: Path):
+    for target in ("learner", "grade"):
+        config = image(target).config
+        assert config["User"] == "learner" and config["Healthcheck"]["Test"][0] == "CMD"
+        assert not [one for one in config["Env"] if "TOKEN" in one or "PIP" in one]
+    done = image("learner").run(
+        "sh", "-c", "id -un; touch source_code/x || touch notebooks/x && rm notebooks/x", data=cifar10
+    )
+    assert done.stdout == "learner\n" and done.returncode == 0 and "Permission denied" in done.stderr
+
+
+def test_four_workers_train_inside(image: Callable[[str], Image], cifar10: Path):
+    script = (
+        "horovodrun -np 4 python source_code/cifar_base.py --images 2048 --epochs 1 --batch-size 64 --output-dir /tmp/o"
+    )
+    done = image("learner").run("sh", "-c", f"{script} && cat /tmp/o/metrics.jsonl", data=cifar10)
+    assert done.returncode == 0, done.stderr
+    line = json.loads(done.stdout.splitlines()[-1])
+    assert line["epoch"] == 1 and line["workers"] == 4 and line["test_accuracy"] > 0.1
+
+
+# Starts what the image starts, asks what its health check asks until it agrees, then without a token for a notebook.
+JUPYTER = """
+{command} & server=$!
+for second in $(seq 60); do {health} 2> /dev/null && break; sleep 1; done
+python - <<'END'
+import urllib.error, urllib.request
+print(urllib.request.urlopen("http://localhost:8888/api").read().decode())
+try:
+    urllib.request.urlopen("http://localhost:8888/api/contents/00_start_here.ipynb")
+except urllib.error.HTTPError as error:
+    print(error.code)
+END
+kill $server
+"""
+
+
+def test_jupyterlab_starts_inside_is_healthy_and_wants_its_token(image: Callable[[str], Image], cifar10: Path):
+    learner = image("learner")
+    command, health = learner.config["Cmd"], learner.config["Healthcheck"]["Test"][1:]
+    script = JUPYTER.format(command=shlex.join(command), health=shlex.join(health))
+    done = learner.run("bash", "-c", script, data=cifar10)
+    assert "lab/tree/00_start_here.ipynb?token=" in done.stdout
+    assert '"version"' in done.stdout and done.stdout.splitlines()[-1] == "403", done.stderr
+
+
+def test_the_grader_and_its_sandbox_work_inside(image: Callable[[str], Image], cifar10: Path):
+    command = "python -m grader check solutions/assignment --profile fast --output /tmp/check"
+    done = image("grade").run("sh", "-c", command, data=cifar10)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "isolation: bubblewrap" in done.stdout and "100 of 100 points" in done.stdout

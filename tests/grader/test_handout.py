@@ -1,0 +1,59 @@
+"""A learner's copy of the course: what is not in it, and that exercises are checked there all the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader import exercises, handout
+from grader.__main__ import main
+
+ASKS = """
+import grader
+from grader.probes import check_public
+
+print(grader.__file__)
+
+
+def updates_made(images, batch, workers, epochs):
+    return epochs * -(-(images // workers) // batch)
+
+
+check_public("updates_made", updates_made)
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    target = tmp_path_factory.mktemp("learner") / "course"
+    handout.handout(target)
+    return target
+
+
+def test_it_has_no_solutions_no_tests_and_no_reference_of_an_exercise(copy: Path):
+    assert not {"solutions", "tests", ".git", ".ci"} & {path.name for path in copy.iterdir()}
+    left = {path.stem for path in (copy / "grader" / "exercises").glob("*.py")}
+    assert left & set(exercises.IDS) == {"shard_indices"}, "the one exercise that holds no answer"
+    assert not [path for path in copy.rglob("*.ipynb") if "BEGIN SOLUTION" in path.read_text()]
+    assert not [path for path in copy.rglob("*") if path.name in ("__pycache__", "work", "live")]
+
+
+def test_an_exercise_is_checked_there_without_its_reference(copy: Path):
+    packages = os.pathsep.join([str(copy / "source_code"), str(copy)])
+    done = subprocess.run(
+        [sys.executable, "-c", ASKS],
+        cwd=copy,
+        env=os.environ | {"PYTHONPATH": packages},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(copy)) and "3 of 3 points" in done.stdout
+
+
+def test_the_command_overwrites_nothing(tmp_path: Path, capsys):
+    assert main(["handout", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"grader: {tmp_path} is there already; name a new folder\n"
+    assert main(["handout", str(tmp_path / "new")]) == 0 and (tmp_path / "new" / "notebooks").is_dir()

@@ -1,0 +1,61 @@
+"""What `make lab` says before JupyterLab is there: a port that is taken, no browser, a remote machine.
+
+The browser's tests start the real server.
+"""
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from lessons import lab
+
+
+@pytest.fixture
+def taken() -> int:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        yield other.getsockname()[1]
+
+
+def hints(monkeypatch: pytest.MonkeyPatch, *arguments: str, shown: bool = False, **environment: str) -> str:
+    for name in ("SSH_CONNECTION", "DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    return lab._hints("http://localhost:8888/lab?token=x", lab._parse([*arguments]), shown)
+
+
+def test_a_taken_port_is_said_with_another_one_to_try(taken: int, capsys):
+    assert lab.main(["--port", str(taken)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and f"make lab PORT={taken + 1}" in said
+
+
+def test_an_instructor_without_a_course_is_told_to_make_one(tmp_path: Path, capsys):
+    assert lab.main(["--course", str(tmp_path)]) == 2
+    assert capsys.readouterr().err == f"lab: {tmp_path} is no course folder yet: make release\n"
+
+
+def test_without_a_browser_the_address_is_to_be_opened(monkeypatch):
+    said = hints(monkeypatch)
+    assert said.startswith("lab: http://localhost:8888/lab?token=x\n") and "open the address above" in said
+    assert not lab._has_browser()
+    assert "open" not in hints(monkeypatch, shown=True)
+
+
+def test_a_remote_machine_is_reached_through_ssh(monkeypatch):
+    said = hints(monkeypatch, "--port", "8899", SSH_CONNECTION="10.0.0.1 1 10.0.0.2 22", DISPLAY=":0")
+    assert "ssh -N -L 8899:localhost:8899" in said
+    assert not lab._has_browser()
+
+
+def test_in_a_container_the_name_of_the_machine_is_to_be_put_in(monkeypatch):
+    assert "in place of localhost" in hints(monkeypatch, "--address", "0.0.0.0")
+
+
+def test_the_token_is_in_no_list_of_processes(tmp_path: Path):
+    args = lab._parse([])
+    assert "JUPYTER_TOKEN" in lab._environment("secret", "learner")
+    assert not [word for word in lab._command(args, tmp_path, "lab", False) if "secret" in word]
