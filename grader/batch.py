@@ -19,7 +19,7 @@ import tempfile
 import unicodedata
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -216,12 +216,11 @@ def graded(submission: Submission, settings: Settings, folder: Path) -> Files:
         (source / name).write_bytes(content)
     size, isolate = profile.load(settings.profile), {"sandbox": sandbox, "trusted": trusted}[settings.isolation]
     try:
-        result = check(source, root.root, size, settings.key, settings.seed, isolate, Console(quiet=True))
+        check(source, root.root, size, settings.key, settings.seed, isolate, Console(quiet=True), submission.name)
     except intake.SubmissionError as error:
         return rejection(submission.name, str(error))
     except IsolationError as error:
         raise SlotError(str(error)) from None
-    report.write_json(replace(result, submission=submission.name), root.report)
     return {path.name: path.read_text() for path in (root.report, root.page) if path.exists()}
 
 

@@ -18,13 +18,15 @@ from grader.progress import Watch
 
 
 def check(
-    submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: Isolation, console: Console
+    submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: Isolation, console: Console,
+    name: str = "",
 ) -> report.Report:  # fmt: skip
     """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json` and
     `report.html`.
 
-    `isolate` is isolation.sandbox, or isolation.trusted for one's own code. Raises intake.SubmissionError if the
-    submission cannot be launched at all, isolation.IsolationError if the sandbox cannot be had.
+    Both call it by `name`, or else by its path. `isolate` is isolation.sandbox, or isolation.trusted for one's own
+    code. Raises intake.SubmissionError if the submission cannot be launched at all, isolation.IsolationError if the
+    sandbox cannot be had.
     """
     folders = Folders(root)
     folders.clear()
@@ -40,7 +42,7 @@ def check(
         "source_sha256": source_hash(folders.source), "cpu_seconds": run.outside.cpu_seconds,
         "secret_accuracy": evidence.checkpoint.secret if evidence.checkpoint else None,
     }  # fmt: skip
-    result = report.judge(evidence, str(submission), record)
+    result = report.judge(evidence, name or str(submission), record)
     report.write_json(result, folders.report)
     page.write(result, evidence, folders.page)
     return result

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import install
 
-BUILDAH = ("buildah", "bud", "--isolation", "chroot", "--storage-driver", "vfs", "--format", "docker", "--layers")
+BUILDAH = ("buildah", "bud", "--isolation", "chroot", "--format", "docker", "--layers")
 
 
 def main() -> None:

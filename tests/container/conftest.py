@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
-BUILDAH = ("buildah", "--storage-driver", "vfs")
+BUILDAH = ("buildah",)
 BASE = "localhost/horovod-course-base"
 UID = "1000"
 BOX_SECONDS = 600
@@ -25,6 +25,15 @@ BOX_SECONDS = 600
 
 def buildah(*arguments: str | Path) -> str:
     return subprocess.run([*BUILDAH, *arguments], check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.fixture(scope="session")
+def data(cifar10: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """CIFAR-10 where the image's user can read it; the cache of whoever runs the tests may be closed to others."""
+    folder = shutil.copytree(cifar10, tmp_path_factory.mktemp("data") / "cifar10")
+    for path in (folder, *folder.parents[:-2]):
+        path.chmod(0o755)
+    return folder
 
 
 @pytest.fixture(scope="session")

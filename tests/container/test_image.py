@@ -42,22 +42,22 @@ def test_no_layer_holds_an_answer_or_a_test(layers: list[Path]):
     assert not marked
 
 
-def test_it_runs_as_a_user_and_holds_no_token(image: Callable[[str], Image], cifar10: Path):
+def test_it_runs_as_a_user_and_holds_no_token(image: Callable[[str], Image], data: Path):
     for target in ("learner", "grade"):
         config = image(target).config
         assert config["User"] == "learner" and config["Healthcheck"]["Test"][0] == "CMD"
         assert not [one for one in config["Env"] if "TOKEN" in one or "PIP" in one]
     done = image("learner").run(
-        "sh", "-c", "id -un; touch source_code/x || touch notebooks/x && rm notebooks/x", data=cifar10
+        "sh", "-c", "id -un; touch source_code/x || touch notebooks/x && rm notebooks/x", data=data
     )
     assert done.stdout == "learner\n" and done.returncode == 0 and "Permission denied" in done.stderr
 
 
-def test_four_workers_train_inside(image: Callable[[str], Image], cifar10: Path):
+def test_four_workers_train_inside(image: Callable[[str], Image], data: Path):
     script = (
         "horovodrun -np 4 python source_code/cifar_base.py --images 2048 --epochs 1 --batch-size 64 --output-dir /tmp/o"
     )
-    done = image("learner").run("sh", "-c", f"{script} && cat /tmp/o/metrics.jsonl", data=cifar10)
+    done = image("learner").run("sh", "-c", f"{script} && cat /tmp/o/metrics.jsonl", data=data)
     assert done.returncode == 0, done.stderr
     line = json.loads(done.stdout.splitlines()[-1])
     assert line["epoch"] == 1 and line["workers"] == 4 and line["test_accuracy"] > 0.1
@@ -79,17 +79,17 @@ kill $server
 """
 
 
-def test_jupyterlab_starts_inside_is_healthy_and_wants_its_token(image: Callable[[str], Image], cifar10: Path):
+def test_jupyterlab_starts_inside_is_healthy_and_wants_its_token(image: Callable[[str], Image], data: Path):
     learner = image("learner")
     command, health = learner.config["Cmd"], learner.config["Healthcheck"]["Test"][1:]
     script = JUPYTER.format(command=shlex.join(command), health=shlex.join(health))
-    done = learner.run("bash", "-c", script, data=cifar10)
+    done = learner.run("bash", "-c", script, data=data)
     assert "lab/tree/00_start_here.ipynb?token=" in done.stdout
     assert '"version"' in done.stdout and done.stdout.splitlines()[-1] == "403", done.stderr
 
 
-def test_the_grader_and_its_sandbox_work_inside(image: Callable[[str], Image], cifar10: Path):
+def test_the_grader_and_its_sandbox_work_inside(image: Callable[[str], Image], data: Path):
     command = "python -m grader check solutions/assignment --profile fast --output /tmp/check"
-    done = image("grade").run("sh", "-c", command, data=cifar10)
+    done = image("grade").run("sh", "-c", command, data=data)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "isolation: bubblewrap" in done.stdout and "100 of 100 points" in done.stdout

@@ -535,6 +535,8 @@ def test_a_class_of_two_with_the_real_grader_on_four_workers(group: Class):
     written = group.report("anna")
     assert (written["submission"], written["record"]["key"]) == ("anna", "a test's key")
     assert written["isolation"].startswith("bubblewrap")
+    page = (group.output / right["folder"] / "report.html").read_text()
+    assert "<title>100 of 100: anna</title>" in page and str(group.root) not in page
     again = run_python("-m", "grader", "batch", group.folder, *options)
     assert again.returncode == 0 and "2 of 2 submissions have a result" in again.stdout
     assert not [
