@@ -6,10 +6,11 @@ import shutil
 import sys
 from pathlib import Path
 
-from IPython.display import HTML, Image, display
+from IPython.display import HTML, display
 
 from cifar.launch import running
 from grader.folders import Folders
+from lessons.figures import show_file
 from lessons.running import SOURCE
 
 STARTER = SOURCE / "assignment"
@@ -44,5 +45,5 @@ def grade(folder: str | Path, profile: str = "full", output: str | Path = "runs/
         raise RuntimeError(f"{folder} was not graded: the last line above says why")
     display(HTML(f'<p>The grade card, with pictures of the run: <a href="{output}/report.html">report.html</a></p>'))
     if preview.exists():
-        display(Image(str(preview), alt="A certificate, a preview that nobody has signed.", width=600))
+        show_file(preview, "The preview of a certificate.", "A preview: your instructor's grading signs the real one.")
     return json.loads(report.read_text())

@@ -6,6 +6,7 @@ Importing this module sets the style (that of the claims' pictures) for everythi
 import base64
 import html
 import io
+from pathlib import Path
 
 import matplotlib
 from IPython.display import HTML, display
@@ -37,6 +38,11 @@ def show(figure: Figure, alt: str, caption: str) -> None:
     page = _page(_png(figure), alt, caption)
     pyplot.close(figure)  # or the notebook would draw it once more, without words
     display(HTML(page, metadata={"alt": alt}))
+
+
+def show_file(png: Path, alt: str, caption: str) -> None:
+    """Display a PNG file, in the same way."""
+    display(HTML(_page(png.read_bytes(), alt, caption), metadata={"alt": alt}))
 
 
 def show_picture(picture: Picture) -> None:

@@ -19,7 +19,7 @@ from tests.conftest import REPOSITORY
 
 BUILDAH = ("buildah",)
 BASE = "localhost/horovod-course-base"
-UID = "1000"
+UID, HOST = "1000", "course"
 BOX_SECONDS = 600
 
 
@@ -31,6 +31,9 @@ def buildah(*arguments: str | Path) -> str:
 def data(cifar10: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """CIFAR-10 where the image's user can read it; the cache of whoever runs the tests may be closed to others."""
     folder = shutil.copytree(cifar10, tmp_path_factory.mktemp("data") / "cifar10")
+    (folder.parent / "hosts").write_text(
+        f"127.0.0.1 localhost {HOST}\n"
+    )  # every engine gives its containers such a file
     for path in (folder, *folder.parents[:-2]):
         path.chmod(0o755)
     return folder
@@ -65,7 +68,7 @@ class Image:
     def config(self) -> dict:
         return json.loads(buildah("inspect", "--type", "image", self.name))["Docker"]["config"]
 
-    def run(self, *command: str, data: Path, network: bool = False) -> subprocess.CompletedProcess:
+    def run(self, *command: str, data: Path) -> subprocess.CompletedProcess:
         """Run a command in the image as its user, in its working folder, with CIFAR-10 in that user's cache."""
         config = self.config
         variables = [text for one in config["Env"] for text in ("--setenv", *one.split("=", 1))]
@@ -73,8 +76,10 @@ class Image:
         box = [
             "setpriv", "--reuid", UID, "--regid", UID, "--clear-groups", "bwrap", "--bind", self.root, "/",
             "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--tmpfs", "/home/learner", "--ro-bind", data, cache,
-            "--unshare-user", "--unshare-pid", "--die-with-parent", *([] if network else ["--unshare-net"]),
-            "--clearenv", *variables, "--setenv", "HOME", "/home/learner", "--chdir", config["WorkingDir"],
+            "--ro-bind", data.parent / "hosts", "/etc/hosts",
+            "--unshare-user", "--unshare-pid", "--unshare-uts", "--hostname", HOST, "--unshare-net",
+            "--die-with-parent", "--clearenv", *variables, "--setenv", "HOME", "/home/learner",
+            "--chdir", config["WorkingDir"],
         ]  # fmt: skip
         return subprocess.run([*box, *command], capture_output=True, text=True, timeout=BOX_SECONDS, check=False)
 
