@@ -14,6 +14,11 @@ from cifar.workers import cores
 END_SECONDS = 5  # for the launcher to end its workers
 
 
+def programs_path() -> str:
+    """The PATH with this Python's programs first, as after activating its environment."""
+    return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+
+
 @contextlib.contextmanager
 def running(command: list[str], workers: int, environment: dict[str, str]) -> Iterator[subprocess.Popen]:
     """A command in a session of its own, so that an interrupt reaches it through us alone, which end all of it.
@@ -21,8 +26,7 @@ def running(command: list[str], workers: int, environment: dict[str, str]) -> It
     Its output and errors come as lines of text from `stdout`. Each worker gets its share of the cores; this Python's
     programs come first on the path.
     """
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    variables = {"PATH": path, "OMP_NUM_THREADS": str(max(1, cores() // workers)), "PYTHONUNBUFFERED": "1"}
+    variables = {"PATH": programs_path(), "OMP_NUM_THREADS": str(max(1, cores() // workers)), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         errors="replace", env=os.environ | variables | environment, start_new_session=True,

@@ -10,7 +10,6 @@ import json
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
+from cifar.launch import programs_path
 from grader import build
 
 CELL_SECONDS = 3600  # a cell that takes longer hangs
@@ -35,7 +35,7 @@ for chatty in ("papermill", "traitlets"):  # parameters that a lesson does not u
 # Kernels inherit these: this environment's kernel, not one of the user's, and its programs, as after activating it.
 os.environ |= {
     "JUPYTER_PREFER_ENV_PATH": "1",
-    "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+    "PATH": programs_path(),
 }
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from jupyter_server.serverapp import list_running_servers
 
 from cifar.cli import OneLineParser, positive
+from cifar.launch import programs_path
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parents[1] / "notebooks"
@@ -54,7 +55,7 @@ def _environment(token: str, role: str) -> dict[str, str]:
         "JUPYTER_TOKEN": token,
         "JUPYTER_CONFIG_PATH": str(HERE / "jupyter" / role),
         "JUPYTER_PREFER_ENV_PATH": "1",
-        "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
+        "PATH": programs_path(),
     }
 
 
