@@ -9,7 +9,7 @@ from rich.console import Console
 
 from benchmarks import calibrate, claims, overhead, results, series, table
 from cifar.cli import OneLineParser, positive
-from cifar.workers import stop
+from cifar.process import stop
 from grader import profile
 
 QUICK = Path("runs") / "benchmarks"  # what a quick run measured is not worth committing

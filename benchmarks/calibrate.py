@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import results
-from cifar.workers import stop
+from cifar.process import stop
 from grader.check import check
 from grader.isolation import trusted
 from grader.profile import Profile

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from benchmarks.stepping import Stepper
 from cifar.data import normalise
-from cifar.workers import cores
+from cifar.process import cores
 
 GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # glibc returns freed tensors at once: the peak is what was needed
 REPEATS = 2  # the optimizer's state comes into being at the end of the first update

@@ -20,7 +20,7 @@ from benchmarks.calibrate import ARMS, REPOSITORY
 from cifar import sources
 from cifar.fingerprint import fingerprint
 from cifar.model import ResNet9
-from cifar.workers import cores, stop
+from cifar.process import cores, stop
 from grader import datakey, intake, launch, profile
 from grader.folders import Folders
 from grader.isolation import sandbox

@@ -24,7 +24,7 @@ import torch.distributed as dist
 
 from benchmarks import cifar10
 from cifar.data import Split
-from cifar.workers import cores
+from cifar.process import cores
 
 SECONDS = 1200  # an experiment that takes longer hangs
 MESSAGE_SECONDS = 120  # and so does a message

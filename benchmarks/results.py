@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import torch
 
-from cifar.workers import cores
+from cifar.process import cores
 
 RESULTS = Path(__file__).with_name("results")
 

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 from cifar.launch import running
-from cifar.workers import cores
+from cifar.process import cores
 
 SECONDS = 1800  # an experiment that takes longer hangs
 

@@ -1,4 +1,7 @@
-"""The grader's command line: `python -m grader check PATH`, `batch FOLDER`, `build` and others; see --help."""
+"""The grader's command line: `python -m grader check PATH`, `batch FOLDER`, `build` and others; see --help.
+
+A command imports what it needs when it runs: PyTorch, matplotlib and nbgrader take a second or two each.
+"""
 
 import argparse
 import signal
@@ -8,23 +11,23 @@ from pathlib import Path
 from rich.console import Console
 
 from cifar.cli import OneLineParser
-from grader import batch, profile, report, slots
-from grader.check import check
-from grader.folders import Folders
 from grader.instructor import options
-from grader.intake import SubmissionError
-from grader.isolation import IsolationError, sandbox, trusted
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; its exit status. 2: it could not begin; 130: interrupted."""
-    args = _parse(arguments)
+    args = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that runs are ended, as on Ctrl-C
     return args.run(args, Console())
 
 
 def _check(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
+    from grader import profile, report
+    from grader.check import check
+    from grader.intake import SubmissionError
+    from grader.isolation import IsolationError, sandbox, trusted
+
     try:
         isolate = trusted if args.trusted else sandbox
         settings = profile.load(args.profile)
@@ -38,21 +41,25 @@ def _check(args: argparse.Namespace, console: Console) -> int:
     report.show(result, console)
     console.print(f"report: {args.output / 'report.html'}", highlight=False, soft_wrap=True)
     if result.passed:
-        _preview(result.points, settings, args.output, console)
+        from grader.folders import Folders
+        from grader.instructor import certificate
+
+        path = Folders(args.output).preview
+        certificate.preview(result.points, settings, path)  # a learner's own check cannot sign one
+        console.print(f"certificate, a preview that nobody has signed: {path}", highlight=False, soft_wrap=True)
     return 0 if result.passed else 1
 
 
-def _preview(points: float, settings: profile.Profile, output: Path, console: Console) -> None:
-    """A learner's own check cannot sign a certificate: it shows what one may look like."""
-    from grader.instructor import certificate  # here: who has not passed need not wait for its import
+def _batch(args: argparse.Namespace, console: Console) -> int:
+    from grader import batch
 
-    path = Folders(output).preview
-    certificate.preview(points, settings, path)
-    console.print(f"certificate, a preview that nobody has signed: {path}", highlight=False, soft_wrap=True)
+    return batch.run(args, console)
 
 
 def _machine(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0 when the scheduler has ended."""
+    from grader import slots
+
     console.print(f"offering slots to {args.address} until it ends", highlight=False)
     try:
         slots.join(args.address)
@@ -62,27 +69,25 @@ def _machine(args: argparse.Namespace, console: Console) -> int:
 
 
 def _build(args: argparse.Namespace, console: Console) -> int:
-    from grader import build  # here: the others need neither nbgrader nor the second that it takes to import
+    from grader import build
 
     return build.run(args, console)
 
 
 def _handout(args: argparse.Namespace, console: Console) -> int:
-    from grader import handout  # as above
+    from grader import handout
 
     return handout.run(args, console)
 
 
-def _parse(arguments: list[str] | None) -> argparse.Namespace:
+def parse(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line; what `run` it sets does the work."""
     parser = OneLineParser(
         prog="grader", description="Grade programs and classes, build the notebooks, certify.", allow_abbrev=False
     )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_check(commands)
-    about = "grade a class: every entry of a folder; goes on where it was interrupted"
-    command = commands.add_parser("batch", help=about, description=about, allow_abbrev=False)
-    batch.add_options(command)
-    command.set_defaults(run=batch.run)
+    _add_batch(commands)
     about = "offer this machine to a batch with --scheduler (started with `dask scheduler`)"
     command = commands.add_parser("machine", help=about, description=about, allow_abbrev=False)
     command.add_argument("address", metavar="ADDRESS", help="the scheduler's, like tcp://10.0.0.1:8786")
@@ -106,10 +111,24 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
     add = command.add_argument
     add("path", type=Path, metavar="PATH", help="folder or archive with the submission's train.py, or that file")
     add("--output", type=Path, default=Path("runs/check"), metavar="DIR", help="for the report (default: %(default)s)")
-    add("--profile", choices=("full", "fast"), default="full", help="size of the run (default: %(default)s)")
+    add("--profile", choices=options.PROFILES, default="full", help="size of the run (default: %(default)s)")
     add("--key", default="public", help="any text: re-keys classes, colours and test images (default: %(default)s)")
     add("--seed", type=int, default=0, help="the seed handed to the submission (default: %(default)s)")
     add("--trusted", action="store_true", help="run it as yourself, isolated from nothing: for your own code only")
+
+
+def _add_batch(commands: argparse._SubParsersAction) -> None:
+    about = "grade a class: every entry of a folder; goes on where it was interrupted"
+    command = commands.add_parser("batch", help=about, description=about, allow_abbrev=False)
+    command.set_defaults(run=_batch)
+    add = command.add_argument
+    add("path", type=Path, metavar="FOLDER", help="its entries, folders or archives, are the submissions")
+    add("--output", type=Path, required=True, metavar="DIR", help="for the reports, the results and the journal")
+    add("--profile", choices=options.PROFILES, default="full", help="size of the runs (default: %(default)s)")
+    add("--key", help="any text: re-keys classes, colours and test images (default: drawn at random, once)")
+    add("--seed", type=int, default=0, help="the seed handed to the submissions (default: %(default)s)")
+    add("--scheduler", metavar="ADDRESS", help="grade on the machines of this Dask cluster (default: on this one)")
+    add("--trusted", action="store_true", help="run them as yourself, isolated from nothing: for your own code only")
 
 
 if __name__ == "__main__":

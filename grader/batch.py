@@ -28,7 +28,7 @@ from filelock import FileLock, Timeout
 from rich.console import Console
 from rich.table import Table
 
-from cifar.workers import cores
+from cifar.process import cores
 from grader import intake, profile, report, slots, untrusted
 from grader.bar import counting
 from grader.check import check
@@ -46,18 +46,6 @@ FORMULA = ("=", "+", "-", "@")  # how a cell begins that a spreadsheet computes 
 
 class BatchError(Exception):
     """The batch cannot be run; the message is one line."""
-
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """The options of `python -m grader batch`."""
-    add = parser.add_argument
-    add("path", type=Path, metavar="FOLDER", help=f"its entries, folders or archives, are the submissions: 1 to {MOST}")
-    add("--output", type=Path, required=True, metavar="DIR", help="for the reports, the results and the journal")
-    add("--profile", choices=("full", "fast"), default="full", help="size of the runs (default: %(default)s)")
-    add("--key", help="any text: re-keys classes, colours and test images (default: drawn at random, once)")
-    add("--seed", type=int, default=0, help="the seed handed to the submissions (default: %(default)s)")
-    add("--scheduler", metavar="ADDRESS", help="grade on the machines of this Dask cluster (default: on this one)")
-    add("--trusted", action="store_true", help="run them as yourself, isolated from nothing: for your own code only")
 
 
 def run(

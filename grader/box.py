@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from cifar.workers import cores
+from cifar.process import cores
 from grader import untrusted
 from grader.folders import Folders
 from grader.isolation import Isolation, Running

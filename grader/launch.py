@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from cifar.workers import cores
+from cifar.process import cores
 from grader import observation, untrusted
 from grader.evaluate import MAX_CHECKPOINT_BYTES, MAX_METRICS_BYTES
 from grader.folders import Folders

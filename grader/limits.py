@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from cifar.workers import cores
+from cifar.process import cores
 
 ROOT = Path("/sys/fs/cgroup")
 MEMORY_BYTES = 8 * 2**30  # four workers use about 3 GiB

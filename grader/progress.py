@@ -21,6 +21,7 @@ PATIENCE = 0.2  # of the reference's time: an evaluation, or saving, may lie bet
 START_PATIENCE = 3  # times as much before the first update
 SEPARATE_UPDATES = 20  # after so many updates without Horovod there is nothing more to learn from the run
 REPORT_SECONDS = 20
+PROBE_IMAGES, PROBE_UPDATES = 64, 6  # a second on two slow cores: an expected time needs no more
 
 
 def reference_seconds(profile: Profile) -> float:
@@ -29,12 +30,12 @@ def reference_seconds(profile: Profile) -> float:
     net = ResNet9(NETWORK_WIDTH).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: 1)
-    images = torch.zeros(256, 3, 32, 32, dtype=torch.uint8, device=device)
-    batch = (images, torch.zeros(256, dtype=torch.int64, device=device))
+    images = torch.zeros(PROBE_IMAGES, 3, 32, 32, dtype=torch.uint8, device=device)
+    batch = (images, torch.zeros(PROBE_IMAGES, dtype=torch.int64, device=device))
     train_epoch(net, optimizer, scheduler, [batch] * 2)  # the first updates choose kernels
     started = time.perf_counter()
-    train_epoch(net, optimizer, scheduler, [batch] * 6).item()
-    seconds_an_image = (time.perf_counter() - started) / (6 * 256)
+    train_epoch(net, optimizer, scheduler, [batch] * PROBE_UPDATES).item()
+    seconds_an_image = (time.perf_counter() - started) / (PROBE_UPDATES * PROBE_IMAGES)
     return START_SECONDS + profile.epochs * profile.train_images * seconds_an_image * 1.4  # 4 workers share the machine
 
 

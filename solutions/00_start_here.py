@@ -58,7 +58,8 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 import psutil
 import torch
 
-from cifar.workers import autocast, cores
+from cifar.process import cores
+from cifar.workers import autocast
 
 gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 fast = autocast(torch.device("cuda" if gpus else "cpu")).__class__.__name__ == "autocast"

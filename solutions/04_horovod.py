@@ -35,7 +35,7 @@ from pathlib import Path
 from benchmarks.plots import axes
 from benchmarks.workers import on_workers
 from cifar import cli
-from cifar.workers import cores
+from cifar.process import cores
 from lessons import horovodrun, show
 from lessons.claims import live, saved
 

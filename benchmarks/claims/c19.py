@@ -22,7 +22,7 @@ from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
 from benchmarks.stepping import Stepper, finish, seconds
 from cifar.data import Split, augment, normalise, shuffle
-from cifar.workers import cores
+from cifar.process import cores
 
 NEAR = 0.8  # a rate within a fifth of the predicted one: what is left are queues, Python's lock and shared memory
 MATTERS = 1.1  # a pipeline that makes a tenth of difference to the same network

@@ -1,4 +1,4 @@
-"""`python -m grader certify` signs the certificates of all who passed; `python -m grader verify FILE` looks at one."""
+"""`python -m grader certify` signs the certificates of all who passed."""
 
 import argparse
 import sys
@@ -14,9 +14,6 @@ from grader.instructor.credential import Award
 from grader.instructor.feedback import submissions
 from grader.instructor.plugins import score
 from grader.profile import load
-from grader.report import printable
-
-STATES = {"valid": 0, "tampered": 1, "expired": 3, "unknown issuer": 4, "no certificate": 5}  # exit status
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -70,23 +67,3 @@ def _write(award: Award, signer: issuer.Issuer, key, target: Path) -> Path:
         baked.replace(target)
     target.with_suffix(".jwt").write_text(token + "\n")
     return target
-
-
-def verify(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0 valid, 1 tampered, 3 expired, 4 unknown issuer, 5 no certificate; 2 if it cannot be looked at."""
-    if not args.file.is_file():
-        print(f"grader: {args.file} is no file", file=sys.stderr)
-        return 2
-    try:
-        own = issuer.home() / issuer.ISSUERS
-        issuers = issuer.known([*args.issuer, *([own] if own.is_dir() else [])])
-    except issuer.IssuerError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    found = credential.verify(credential.token_of(args.file), issuers)
-    console.print(f"{found.state}: {printable(found.reason)}", highlight=False, soft_wrap=True)
-    if award := found.award:
-        until = f", until {award.until:%Y-%m-%d}" if award.until else ""
-        text = f"{award.name} ({award.student}), {award.course}: {award.grade}, {award.since:%Y-%m-%d}{until}"
-        console.print(printable(text), highlight=False, soft_wrap=True)
-    return STATES[found.state]

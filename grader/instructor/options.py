@@ -53,7 +53,7 @@ def _certify(commands: argparse._SubParsersAction) -> None:
 
 def _verify(commands: argparse._SubParsersAction) -> None:
     about = "say whether a certificate is valid, tampered, expired or of an unknown issuer; needs no network"
-    add = _command(commands, "verify", about, "certify:verify", course=False).add_argument
+    add = _command(commands, "verify", about, "verify:run", course=False).add_argument
     add("file", type=Path, metavar="FILE", help="the certificate's picture, or its .jwt")
     about = "a public key, or a folder of them, to know beside your own"
     add("--issuer", type=Path, nargs="+", default=[], metavar="PATH", help=about)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from cifar import sources
-from cifar.workers import stop
+from cifar.process import stop
 
 
 class OneLineParser(argparse.ArgumentParser):

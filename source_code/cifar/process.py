@@ -1,0 +1,31 @@
+"""What a process needs before PyTorch is there: the cores it may use, and how it ends with one line."""
+
+import os
+import sys
+import time
+from pathlib import Path
+from typing import NoReturn
+
+
+def cores() -> int:
+    """CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+# Horovod's background threads look for work once a millisecond by default. Workers that share cores lose them to that;
+# hvd.init() reads the setting, so it stands here, where every script passes before.
+if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > cores():
+    os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
+
+
+def stop(message: str, program: str = "", status: int = 1) -> NoReturn:
+    """End this worker with one line on stderr, said by the first worker of each machine, and an exit status.
+
+    The others keep silent and wait: the launcher ends all workers when the first one leaves, and the one that speaks
+    must have spoken by then.
+    """
+    if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) == 0:
+        print(f"{program or Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
+    else:
+        time.sleep(10)
+    sys.exit(status)
