@@ -1,7 +1,7 @@
 """Puts off an import that PyTorch makes and training does not need: that of its compiler, `torch._dynamo`.
 
-Every optimizer imports it at its first step, only to tell a compiler that is not at work to keep out. That takes as long
-as importing PyTorch itself: with four workers on two cores, 2 to 4 seconds of every launch.
+Every optimizer imports it before its first step, only to tell a compiler that is not at work to keep out. That takes as
+long as importing PyTorch itself: with four workers on two cores, 2 to 4 seconds of every launch.
 """
 
 import importlib
