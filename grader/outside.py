@@ -20,11 +20,13 @@ LOOK_SECONDS = 1  # and no more than that, however many there are
 
 @dataclass
 class Seen:
-    """`cpu_seconds`: by rank, of the workers' processes. `loopback`: (updates made, bytes sent) in order of time; empty
-    where the workers' GPUs exchange directly. `writes`: how often each result file was written between two updates, at
-    the most; None where that could not be watched."""
+    """`cpu_seconds`: by rank, of the workers' processes. `cpu_moving`: the same when the updates last rose in number:
+    workers that wait for a stopped one burn time. `loopback`: (updates made, bytes sent) in order of time; empty where
+    the workers' GPUs exchange directly. `writes`: how often each result file was written between two updates, at the
+    most; None where that could not be watched."""
 
     cpu_seconds: dict[int, float] = field(default_factory=dict)
+    cpu_moving: dict[int, float] = field(default_factory=dict)
     running: set[int] = field(default_factory=set)
     loopback: list[tuple[int, int]] = field(default_factory=list)
     writes: dict[str, int] | None = None
@@ -37,7 +39,7 @@ class Outside:
         self, output: Path, processes: Callable[[], Iterable[psutil.Process]], loopback_bytes: Callable[[], int | None]
     ):
         self.processes, self.loopback_bytes = processes, loopback_bytes
-        self.seen, self.samples, self.updates = Seen(), 0, 0
+        self.seen, self.samples, self.updates, self.moved = Seen(), 0, 0, 0
         self.writes = Writes(output, lambda: self.updates)
 
     def look(self, updates: int) -> None:
@@ -45,6 +47,8 @@ class Outside:
         self.updates = updates
         if self.samples % PROCESS_TABLE_EVERY == 0:
             self._look_at_processes()
+            if updates == 0 or updates > self.moved:
+                self.moved, self.seen.cpu_moving = updates, dict(self.seen.cpu_seconds)
         self.samples += 1
         if (sent := self.loopback_bytes()) is not None:
             self.seen.loopback.append((updates, sent))

@@ -144,7 +144,8 @@ def _exchanged(seen: Evidence) -> Finding | None:
 
 def _at_work(seen: Evidence) -> Finding | None:
     """A worker that computes next to nothing cannot have contributed gradients."""
-    used = seen.run.outside.cpu_seconds
+    stuck = seen.run.stopped and seen.checkpoint is None  # which cannot pass, so that stopping hides nothing
+    used = seen.run.outside.cpu_moving if stuck else seen.run.outside.cpu_seconds
     if len(used) < WORKERS or not any(used.values()):
         return None  # a run too short to be looked at
     mean = statistics.fmean(used.values())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from grader.outside import Outside
+from grader.outside import PROCESS_TABLE_EVERY, Outside
 
 WRITER = "import sys; open(sys.argv[1], 'w').write('x' * 100_000)"
 
@@ -60,6 +60,22 @@ def test_processes_are_told_apart_by_rank_with_the_cpu_time_that_they_used(tmp_p
             worker.communicate()
     assert seen.running == {0, 1}
     assert seen.cpu_seconds[1] > 0.4 > seen.cpu_seconds[0]
+
+
+def test_time_burnt_while_nothing_moves_is_kept_apart(tmp_path: Path):
+    burn = "import sys, time\nfor line in sys.stdin:\n end = time.process_time() + 0.3\n"
+    burn += " while time.process_time() < end: pass\n print(flush=True)"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    worker = subprocess.Popen([sys.executable, "-c", burn], env=os.environ | {"HOROVOD_RANK": "0"}, **pipes)
+    watch = outside(tmp_path, processes=lambda: [psutil.Process(worker.pid)])
+    with worker:
+        for updates in (1, 2, 2):
+            print("on", file=worker.stdin, flush=True)
+            worker.stdout.readline()
+            for _ in range(PROCESS_TABLE_EVERY):
+                watch.look(updates)
+    seen = watch.close()
+    assert seen.cpu_moving[0] < 0.8 < 0.9 <= seen.cpu_seconds[0]
 
 
 def test_bytes_are_kept_with_the_updates_they_belong_to(tmp_path: Path):

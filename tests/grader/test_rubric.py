@@ -47,6 +47,10 @@ ONE_MISTAKE = {
     "equal shards": ("shards", {"workers": workers(lambda r, u: {"images": [1, 2, 3, 4]})}),
     "a batch divided by the number of workers": ("batch", {"profile": dataclasses.replace(PROFILE, batch_size=16)}),
     "stopped by the grader": ("ends", {"run": run(stopped="Stopped: no update.")}),
+    "one worker stands still, the others burn time while they wait for it": (
+        "ends", {"run": run(stopped="Stopped: no update.", outside=outside(
+            cpu_seconds={0: 40.0, 1: 40.0, 2: 5.0, 3: 40.0}, cpu_moving=dict.fromkeys(range(4), 5.0)),
+        ), "checkpoint": None, "checkpoint_error": "model.pt was not written"}),
     "an exit status": ("ends", {"run": run(status=1)}),
     "a checkpoint of another architecture": (
         "checkpoint", {"checkpoint": None, "checkpoint_error": "model.pt lacks classify.weight"}),
