@@ -294,11 +294,8 @@ def show(course: Course, students: int, console: Console) -> list[str]:
             found, wanted = record.load(course.record(name(number), assignment)), expected(number, assignment)
             wrong += [f"{name(number)}, {assignment}: {text}" for text in differences(course, number, assignment)]
             seconds.append(found.seconds if found else 0)
-            text = (
-                f"{wanted.points:g}"
-                if wanted.points is not None
-                else f"loses {', '.join(sorted(wanted.lost)) or 'some'}"
-            )
+            lost = f"loses {', '.join(sorted(wanted.lost))}" if wanted.lost else "may lose some"
+            text = lost if wanted.points is None else f"{wanted.points:g}"
             given = f"{found.points:g}" if found else "none"
             about = LEARNERS[number % len(LEARNERS)].about
             table.add_row(name(number), about, assignment[:2], text, given, f"{seconds[-1]:.1f}")
