@@ -4,7 +4,7 @@ COURSE_ENV ?= .venv
 RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
 
-.PHONY: help setup course data tour lab build notebooks site image test test-all test-browser test-container also lint format calibrate overhead lock clean
+.PHONY: help setup course data tour lab build notebooks site image test test-all test-browser test-container also lint format calibrate benchmark overhead lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -93,6 +93,9 @@ format: setup  ## format the code and mend what the linter can mend
 
 calibrate: setup  ## measure where the assignment's target must lie (90 minutes; goes on where it was interrupted)
 	$(RUN) -m benchmarks calibrate
+
+benchmark: data  ## compare our speed with what people would pick instead (30 minutes; goes on where it was interrupted)
+	$(RUN) -m benchmarks speed
 
 overhead: setup  ## measure what being graded costs a run (20 minutes; goes on where it was interrupted)
 	$(RUN) -m benchmarks overhead

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import calibrate, claims, overhead, results, series, table
+from benchmarks import calibrate, claims, overhead, results, series, speed, table
 from cifar.cli import OneLineParser, positive
 from cifar.process import stop
 from grader import profile
@@ -40,6 +40,27 @@ def _overhead(args: argparse.Namespace, console: Console) -> bool:
     return overhead.show(console)
 
 
+def _speed(args: argparse.Namespace, console: Console) -> bool:
+    """Measure what is missing, show it, and write the page; false while an arm has no result."""
+    from benchmarks.speed import page
+
+    folder = (QUICK if args.quick else results.RESULTS) / "speed"
+    done = []
+    for id in args.only or speed.SHORT:
+        if not args.show:
+            claim = speed.get(id)
+            settings = series.settings(claim, args.quick, "cpu")
+            seeds = range(args.rounds or (1 if args.quick else claim.seeds))
+            series.measure(claim, folder / id, settings, seeds, claim.arms, _say(console))
+        saved = series.saved(speed.get(id), folder / id)
+        done.append(_show(saved, page.command(id), console))
+        if done[-1]:
+            console.print(page.rich_table(saved))
+    page.write(folder, folder / "index.html")
+    _say(console)(f"page: {folder / 'index.html'}")
+    return all(done)
+
+
 def _claims(args: argparse.Namespace, console: Console) -> bool:
     return table.show(console)
 
@@ -55,24 +76,30 @@ def _claim(args: argparse.Namespace, console: Console) -> bool:
         settings = series.settings(claim, args.quick, args.device)
         seeds = range(args.seeds or (1 if args.quick else claim.seeds))
         series.measure(claim, folder, settings, seeds, args.arms or claim.arms, _say(console))
-    return _show(series.saved(claim, folder), console)
+    return _show(series.saved(claim, folder), claim.command, console)
 
 
 def _say(console: Console):
     return lambda text: console.print(text, highlight=False)
 
 
-def _show(saved: series.Series, console: Console) -> bool:
+def _show(saved: series.Series, command: str, console: Console) -> bool:
     _say(console)(f"{saved.claim.id}: {saved.claim.statement}")
     if saved.missing:
-        _say(console)(f"no result yet for {', '.join(saved.missing)}. To measure: {saved.claim.command}")
+        _say(console)(f"no result yet for {', '.join(saved.missing)}. To measure: {command}")
         return False
     provisional = f" (provisional: {saved.provisional})" if saved.provisional else ""
     _say(console)(f"{saved.verdict.word}{provisional}: {saved.verdict.sentence}")
     return True
 
 
-COMMANDS = {"calibrate": _calibrate, "overhead": _overhead, "claims": _claims}
+COMMANDS = {
+    "calibrate": _calibrate,
+    "overhead": _overhead,
+    "speed": _speed,
+    "time-to-accuracy": _speed,
+    "claims": _claims,
+}
 
 
 def _parse() -> argparse.Namespace:
@@ -88,11 +115,27 @@ def _parse() -> argparse.Namespace:
     add = commands.add_parser("overhead", help=about, description=about).add_argument
     add("--pairs", type=positive, default=3, metavar="N", help="pairs of runs (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")
+    about = "compare our speed with what people would pick instead, and write the page of it"
+    command = commands.add_parser("speed", help=about, description=f"{about}; what is done is not repeated")
+    all_of = ", ".join(speed.SHORT)
+    command.add_argument("--only", nargs="+", choices=speed.SHORT, metavar="NAME", help=f"of {all_of} (default: all)")
+    _add_rounds(command)
+    about = "how long our programs and others take to test accuracies of 80, 88 and 90 percent; on the same page"
+    command = commands.add_parser("time-to-accuracy", help=about, description=f"{about}; what is done is not repeated")
+    command.set_defaults(only=["accuracy"])
+    _add_rounds(command)
     about = "the table of all claims: lesson, seeds, verdict; exit status 1 while one has no result"
     commands.add_parser("claims", help=about, description=about)
     for id in claims.IDS:
         _add_claim(commands.add_parser(id, description=f"Run {id}'s experiment; what is done is not repeated."))
     return parser.parse_args()
+
+
+def _add_rounds(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--rounds", type=positive, metavar="N", help="rounds of all ways (default: as many as declared)")
+    add("--quick", action="store_true", help=f"small, to see that it works; results go to {QUICK}")
+    add("--show", action="store_true", help="only show what has been measured, and write the page")
 
 
 def _add_claim(parser: argparse.ArgumentParser) -> None:

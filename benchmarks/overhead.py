@@ -81,19 +81,23 @@ def weights(path: Path) -> int:
     return fingerprint(net.parameters())
 
 
+def pairs() -> list[tuple[dict, dict]]:
+    """What has been measured: the bare and the graded run of each pair."""
+    return list(zip(*(results.read(FOLDER, way) for way in WAYS), strict=False))
+
+
 def show(console: Console) -> bool:
     """Print each pair's overhead and their median; returns whether that is small and all weights are equal in pairs."""
-    ways = {way: results.read(FOLDER, way) for way in WAYS}
-    pairs = list(zip(*ways.values(), strict=False))
-    if not pairs:
+    found = pairs()
+    if not found:
         stop(f"no pair in {FOLDER}. Leave --show out to measure.")
-    shares = [graded["seconds"] / bare["seconds"] - 1 for bare, graded in pairs]
-    equal = all(bare["weights"] == graded["weights"] for bare, graded in pairs)
-    for (bare_run, graded_run), share in zip(pairs, shares, strict=True):
+    shares = [graded["seconds"] / bare["seconds"] - 1 for bare, graded in found]
+    equal = all(bare["weights"] == graded["weights"] for bare, graded in found)
+    for (bare_run, graded_run), share in zip(found, shares, strict=True):
         both = f"bare {bare_run['seconds']:.1f} s, graded {graded_run['seconds']:.1f} s"
         console.print(f"pair {bare_run['seed']}: {both}, {share:+.1%}", highlight=False)
     same = "the same" if equal else "DIFFERENT"
     console.print(
-        f"median overhead {statistics.median(shares):+.1%} over {len(pairs)} pairs; weights {same}", highlight=False
+        f"median overhead {statistics.median(shares):+.1%} over {len(found)} pairs; weights {same}", highlight=False
     )
     return equal and statistics.median(shares) <= LIMIT

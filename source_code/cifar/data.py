@@ -119,13 +119,22 @@ def augment(images: Tensor, shift: int = 2) -> Tensor:
 
     Draws from torch's global generator, so workers seeded differently distort differently.
     """
+    shifted = move(images, shift)
+    return mirror(shifted, torch.rand(len(images)) < 0.5)
+
+
+def move(images: Tensor, shift: int) -> Tensor:
+    """Shift each image by up to `shift` pixels each way, drawn at random; its edge is what it would be mirrored."""
     count, device = len(images), images.device
     padded = F.pad(images.float(), (shift,) * 4, mode="reflect").to(torch.uint8)
     windows = padded.unfold(2, 32, 1).unfold(3, 32, 1)  # (B, 3, 2*shift+1, 2*shift+1, 32, 32), a view
     down, right = torch.randint(2 * shift + 1, (2, count)).to(device)
-    shifted = windows[torch.arange(count, device=device), :, down, right]
-    mirror = (torch.rand(count) < 0.5).to(device)
-    return torch.where(mirror.view(-1, 1, 1, 1), shifted.flip(-1), shifted)
+    return windows[torch.arange(count, device=device), :, down, right]
+
+
+def mirror(images: Tensor, which: Tensor) -> Tensor:
+    """Mirror the images `(B, 3, 32, 32)` at which bool `which` `(B,)` is true, left to right."""
+    return torch.where(which.to(images.device).view(-1, 1, 1, 1), images.flip(-1), images)
 
 
 def normalise(images: Tensor) -> Tensor:

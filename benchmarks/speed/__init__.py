@@ -1,0 +1,19 @@
+"""How fast the course is beside what people would pick instead: one module a comparison, built as the claims are.
+
+An arm is a way of doing the same work, a seed is a round: one round of all arms comes before the next, so whatever else
+the machine does meets all of them.
+"""
+
+import importlib
+
+from benchmarks.claim import Claim
+
+SHORT = ("communication", "scaling")  # `make benchmark`
+IDS = (*SHORT, "accuracy")
+
+
+def get(id: str) -> Claim:
+    """The comparison called `id`. KeyError if there is none."""
+    if id not in IDS:
+        raise KeyError(id)
+    return importlib.import_module(f"{__name__}.{id}").CLAIM

@@ -1,0 +1,115 @@
+"""What does exchanging gradients cost? Ours beside stock Horovod, PyTorch's DistributedDataParallel, and no exchange.
+
+Four workers with one thread each, the same loop, network, data and order; only who exchanges gradients differs.
+"""
+
+import numpy as np
+
+from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.peers import on_peers
+from benchmarks.plots import panels
+from benchmarks.speed.loop import NAMES
+from benchmarks.speed.tables import Table, told
+from benchmarks.workers import on_workers
+
+WORKERS = 4
+BATCHES = (64, 512)
+WAYS = {"alone": "no exchange", "ours": "ours", "ddp": "DDP (Gloo)", "stock": "stock Horovod"}
+# Without the cycle time the course would set its own: this is Horovod's.
+ENVIRONMENT = {"ours": {}, "stock": {"HOROVOD_CYCLE_TIME": "1"}}
+AIMS = {("alone", 512): 0.95, ("alone", 64): 0.90, ("ddp", 512): 0.97, ("ddp", 64): 0.97, ("stock", 64): 1.5}
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Images/s of four workers together, as the slowest of them sees it."""
+    network, batch, way = arm.split("-")
+    updates = max(1, settings["images"] // WORKERS // int(batch))
+    options = {"way": way, "network": network, "batch_size": int(batch), "updates": updates}
+    if way in ENVIRONMENT:
+        seconds = on_workers("benchmarks.speed.loop:horovod", WORKERS, ENVIRONMENT[way], **options)
+    else:
+        seconds = on_peers("benchmarks.speed.loop:peer", WORKERS, **options)
+    return {"images_per_s": WORKERS * int(batch) * updates / max(seconds)}
+
+
+def speeds(runs: Runs, network: str, batch: int, way: str) -> np.ndarray:
+    """Images/s, a value a round."""
+    return np.array([run["images_per_s"] for run in runs[f"{network}-{batch}-{way}"]])
+
+
+def ratios(runs: Runs, network: str, batch: int, other: str) -> np.ndarray:
+    """Our speed over another way's, a value a round."""
+    ours, theirs = speeds(runs, network, batch, "ours"), speeds(runs, network, batch, other)
+    rounds = min(len(ours), len(theirs))
+    return ours[:rounds] / theirs[:rounds]
+
+
+def table(runs: Runs) -> Table:
+    """A row a ratio that has an aim."""
+    rows = [
+        (name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 2), f"at least {aim:.2f}", met)
+        for network, name in NAMES.items()
+        for (other, batch), aim in AIMS.items()
+        for met in ["yes" if reached(runs, network, batch, other) else "no"]
+    ]
+    return Table(("network", "images a worker", "our speed over", "ratio", "aim", "met"), rows)
+
+
+def reached(runs: Runs, network: str, batch: int, other: str) -> bool:
+    """Whether the median of a ratio is what we aim at."""
+    return bool(np.median(ratios(runs, network, batch, other)) >= AIMS[other, batch])
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds if every aim is reached, fails if none is."""
+    found = {(network, *aim): reached(runs, network, aim[1], aim[0]) for network in NAMES for aim in AIMS}
+    word = "holds" if all(found.values()) else "depends" if any(found.values()) else "fails"
+    missed = [
+        f"{NAMES[network]} with {batch} images a worker over {WAYS[other]}: "
+        f"{np.median(ratios(runs, network, batch, other)):.2f} instead of {AIMS[other, batch]:.2f}"
+        for (network, other, batch), met in found.items()
+        if not met
+    ]
+    text = f"{sum(found.values())} of {len(found)} aims are met"
+    return Verdict(word, f"{text}; not: {'; '.join(missed)}." if missed else f"{text}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Bars of images/s, a panel a network."""
+    figure, axes = panels(*(("images a worker and update", f"images/s, {name}") for name in NAMES.values()))
+    for ax, network in zip(axes, NAMES, strict=True):
+        for at, (way, label) in enumerate(WAYS.items()):
+            found = [speeds(runs, network, batch, way) for batch in BATCHES]
+            middle = np.array([np.median(of) for of in found])
+            reach = [middle - [of.min() for of in found], [of.max() for of in found] - middle]
+            ax.bar(np.arange(2) + 0.2 * (at - 1.5), middle, 0.18, yerr=reach, capsize=2, label=label)
+        ax.set_xticks(range(2), map(str, BATCHES))
+    axes[0].legend(fontsize=8, loc="lower right")
+    shares = {
+        name: f"{np.median(ratios(runs, network, 64, 'alone')):.0%} with 64 images a worker and "
+        f"{np.median(ratios(runs, network, 512, 'alone')):.0%} with 512"
+        for network, name in NAMES.items()
+    }
+    parts = "; ".join(f"{name}: {share}" for name, share in shares.items())
+    return Picture(
+        figure,
+        f"Two panels of bars, four ways at two batch sizes. Our speed as a share of that without exchange: {parts}.",
+        f"Four workers. Of the speed without exchange ours keeps: {parts} (bars: median; lines: range over rounds).",
+    )
+
+
+CLAIM = Claim(
+    id="communication",
+    statement="Exchanging gradients costs little, and no more than with the others.",
+    source="",
+    lesson="04_horovod",
+    arms=tuple(f"{network}-{batch}-{way}" for network in NAMES for batch in BATCHES for way in WAYS),
+    seeds=5,
+    settings={"images": 8192},
+    quick={"images": 512},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few updates say little of a ratio.",
+    alone=True,
+)

@@ -1,0 +1,84 @@
+"""The course's training loop under a stopwatch, on workers that Horovod or torch.distributed has started.
+
+`horovod` and `peer` are tasks for `on_workers` and `on_peers`: they differ in who exchanges gradients, and how.
+"""
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+from torch.optim import SGD
+from torch.optim.lr_scheduler import LambdaLR
+
+from benchmarks import peers
+from cifar import training
+from cifar.data import Split, augment, batches, shard, shuffle
+from cifar.model import BootcampResNet, ResNet9
+from cifar.workers import use_device
+
+NETWORKS: dict[str, Callable[[], nn.Module]] = {"resnet9": ResNet9, "bootcamp": BootcampResNet}
+NAMES = {"resnet9": "ResNet-9", "bootcamp": "the bootcamp's ResNet"}
+IMAGES = 8192  # to draw batches from
+WARM_UPDATES = 3  # choose kernels, and fill Horovod's cache of what is exchanged
+RATE = 0.01
+
+
+def horovod(way: str, network: str, batch_size: int, updates: int) -> float:
+    """On a Horovod worker: seconds of so many updates of `batch_size` images. `way`: ours, or stock."""
+    return train(way, network, batch_size, updates, groups=1 if way == "ours" else None)[1]
+
+
+def train(way: str, network: str, batch_size: int, updates: int, groups: int | None) -> tuple[nn.Module, float]:
+    """The trained network, and the seconds; `groups` as for hvd.DistributedOptimizer."""
+    import horovod.torch as hvd
+
+    from benchmarks import worker
+
+    if way == "stock":
+        training.wait_for_gradients = lambda optimizer: None  # Horovod waits by itself, as it does for everybody
+    images, _ = worker.data("cpu", IMAGES, test_images=1)
+    net = build(network)
+    optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
+    optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters(), groups=groups)
+    hvd.broadcast_parameters(net.state_dict(), root_rank=0)
+    data = endless(images, hvd.rank(), hvd.size(), batch_size)
+    return net, seconds(net, optimizer, data, updates, worker.barrier)
+
+
+def peer(way: str, network: str, batch_size: int, updates: int) -> float:
+    """The same on a process of torch.distributed. `way`: ddp, or alone, without any exchange."""
+    train, rank, size = peers.data(IMAGES), dist.get_rank(), dist.get_world_size()
+    use_device("cpu", rank, size)
+    net = build(network)
+    wrapped = DistributedDataParallel(net) if way == "ddp" else net
+    optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
+    return seconds(wrapped, optimizer, endless(train, rank, size, batch_size), updates, dist.barrier)
+
+
+def build(network: str, seed: int = 0) -> nn.Module:
+    """The network called so, its weights drawn with `seed`."""
+    torch.manual_seed(seed)
+    return NETWORKS[network]()
+
+
+def endless(train: Split, rank: int, size: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """This worker's augmented batches, epoch after epoch, all of them whole."""
+    for epoch in itertools.count():
+        mine = shard(shuffle(len(train), 0, epoch), rank, size)
+        yield from batches(train, mine[: len(mine) // batch_size * batch_size], batch_size, augment)
+
+
+def seconds(
+    net: nn.Module, optimizer: torch.optim.Optimizer, data: Iterator, updates: int, begin: Callable[[], object]
+) -> float:  # fmt: skip
+    """Seconds of so many updates, after some that do not count and `begin()`."""
+    scheduler = LambdaLR(optimizer, lambda update: 1)
+    training.train_epoch(net, optimizer, scheduler, itertools.islice(data, WARM_UPDATES))
+    begin()
+    started = time.perf_counter()
+    training.train_epoch(net, optimizer, scheduler, itertools.islice(data, updates)).item()
+    return time.perf_counter() - started

@@ -1,0 +1,76 @@
+"""The page of the comparisons: verdict, table, picture, machine and command of each; what has no result is named."""
+
+import base64
+import importlib
+import io
+import statistics
+from importlib.resources import files
+from pathlib import Path
+
+import rich.table
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from matplotlib.figure import Figure
+
+from benchmarks import overhead, series, speed
+from benchmarks.series import Series
+from benchmarks.speed.tables import Table
+
+DPI = 144  # sharp on a screen that shows two pixels for one
+
+
+def write(folder: Path, target: Path) -> None:
+    """Write the page of the comparisons whose results lie in `folder`, a folder each."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    style = Markup(files("lessons").joinpath("style.css").read_text())
+    sections = [_section(series.saved(speed.get(id), folder / id)) for id in speed.IDS]
+    page = environment.get_template("page.html").render(style=style, sections=sections, graded=_graded())
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_suffix(".part")
+    part.write_text(page)
+    part.replace(target)
+
+
+def _graded() -> str:
+    """What being graded costs a run, in words; empty if it has not been measured."""
+    shares = [graded["seconds"] / bare["seconds"] - 1 for bare, graded in overhead.pairs()]
+    return f"Median {statistics.median(shares):+.1%} over {len(shares)} pairs" if shares else ""
+
+
+def _section(saved: Series) -> dict:
+    claim = saved.claim
+    told = {"id": claim.id, "statement": claim.statement, "missing": saved.missing, "command": command(claim.id)}
+    if saved.missing:
+        return told
+    picture = claim.picture(saved.runs)
+    return told | {
+        "verdict": saved.verdict, "provisional": saved.provisional, "machine": saved.machine, "rounds": saved.seeds,
+        "table": table(saved), "image": _png(picture.figure), "alt": picture.alt, "caption": picture.caption,
+    }  # fmt: skip
+
+
+def table(saved: Series) -> Table:
+    """The table that a comparison's module makes of its runs."""
+    return importlib.import_module(f"{speed.__name__}.{saved.claim.id}").table(saved.runs)
+
+
+def rich_table(saved: Series) -> rich.table.Table:
+    """The same for the terminal."""
+    made = table(saved)
+    shown = rich.table.Table(*made.heads)
+    for row in made.rows:
+        shown.add_row(*row)
+    return shown
+
+
+def command(id: str) -> str:
+    """Measures one comparison again."""
+    return f"python -m benchmarks speed --only {id}" if id in speed.SHORT else "python -m benchmarks time-to-accuracy"
+
+
+def _png(figure: Figure) -> str:
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=DPI, metadata={"Software": None})
+    return base64.b64encode(file.getvalue()).decode()

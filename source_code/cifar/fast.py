@@ -1,0 +1,85 @@
+"""What `cifar_fast.py` is made of: a network for speed, weights that need no training, averaged weights.
+
+After Keller Jordan's airbench ("94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024, arXiv:2404.00498), which builds
+on David Page's "How to train your ResNet" (2018); narrower, for processors.
+"""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+PATCH = 2  # width and height of the first convolution
+WHITENING_IMAGES = 1000
+WHITENING_EPSILON = 5e-4  # keeps patches that hardly vary from being blown up (section 3.2)
+
+
+class FastNet(nn.Sequential):
+    """Seven convolutions: a whitening one that is not trained, and three blocks of two (section 3.1).
+
+    Inputs `(B, 3, 32, 32)`, normalised; outputs logits `(B, 10)`. `widths` are the blocks' channels.
+    """
+
+    def __init__(self, widths: tuple[int, int, int] = (32, 96, 128)):
+        whitened = 2 * 3 * PATCH**2
+        channels = (whitened, *widths)
+        super().__init__(
+            nn.Conv2d(3, whitened, PATCH),
+            nn.GELU(),
+            *(_block(*pair) for pair in zip(channels, widths, strict=False)),
+            nn.MaxPool2d(3),
+            nn.Flatten(),
+            nn.Linear(widths[-1], 10, bias=False),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x) / 9  # small logits at first, as in airbench
+
+
+def _block(inputs: int, outputs: int) -> nn.Sequential:
+    first, second = (nn.Conv2d(count, outputs, 3, padding=1, bias=False) for count in (inputs, outputs))
+    for convolution in (first, second):  # begin by passing the inputs on unchanged (section 3.3)
+        nn.init.dirac_(convolution.weight[: convolution.in_channels])
+    return nn.Sequential(first, nn.MaxPool2d(2), _norm(outputs), nn.GELU(), second, _norm(outputs), nn.GELU())
+
+
+def _norm(channels: int) -> nn.BatchNorm2d:
+    norm = nn.BatchNorm2d(channels, momentum=0.4, eps=1e-12)
+    norm.weight.requires_grad = False  # the next layer's scale does as well
+    return norm
+
+
+@torch.no_grad()
+def whiten(net: FastNet, images: Tensor) -> None:
+    """Set the first convolution so that its outputs are uncorrelated on patches of normalised `images`; freeze it.
+
+    Its filters are the patches' principal directions, each divided by its standard deviation, and their negatives.
+    """
+    patches = F.unfold(images, PATCH).transpose(1, 2).reshape(-1, 3 * PATCH**2)
+    values, vectors = torch.linalg.eigh(patches.T @ patches / len(patches))
+    filters = (vectors / (values + WHITENING_EPSILON).sqrt()).T.reshape(-1, 3, PATCH, PATCH)
+    net[0].weight.copy_(torch.cat([filters, -filters]))
+    net[0].weight.requires_grad = False
+    net[0].bias.zero_()
+
+
+class Averaged:
+    """A slowly moving average of a network's weights, which now and then takes their place (section 3.4, "lookahead").
+
+    `net` must have its first weights when this is made.
+    """
+
+    def __init__(self, net: nn.Module):
+        self.weights = [value for value in net.state_dict().values() if value.is_floating_point()]
+        self.mean = [value.clone() for value in self.weights]
+
+    @torch.no_grad()
+    def update(self, decay: float) -> None:
+        """Move the average by `1 - decay` of the way to the weights, and set the weights to it."""
+        torch._foreach_lerp_(self.mean, self.weights, 1 - decay)
+        torch._foreach_copy_(self.weights, self.mean)
+
+
+def triangle(update: int, updates: int, start: float = 0.2, peak: float = 0.23, end: float = 0.07) -> float:
+    """Factor of the rate: from `start` linearly to 1 at the share `peak` of the updates, then down to `end`."""
+    at = update / updates
+    return start + (1 - start) * at / peak if at < peak else 1 - (1 - end) * (at - peak) / (1 - peak)

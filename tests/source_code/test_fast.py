@@ -1,0 +1,80 @@
+"""The fast script: its network, its whitening, its averaged weights, its rate, and a real run on four workers."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from cifar.data import load, mirror, move, normalise
+from cifar.fast import PATCH, Averaged, FastNet, triangle, whiten
+from tests.conftest import SCRIPTS, metrics, run_workers
+
+
+def test_images_become_logits():
+    net = FastNet()
+    assert net(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert sum(weight.numel() for weight in net.parameters()) < 0.45e6
+
+
+def test_a_block_begins_by_passing_its_inputs_on():
+    first = FastNet()[2][0]
+    x = torch.randn(1, first.in_channels, 8, 8)
+    assert torch.allclose(first(x)[:, : first.in_channels], x)
+
+
+def test_whitened_patches_are_uncorrelated_and_of_one_size(cifar10: Path):
+    images = normalise(load(cifar10, limit=500)[0].images)
+    net = FastNet()
+    whiten(net, images)
+    with torch.no_grad():
+        outputs = net[0](images).transpose(0, 1).flatten(1)[: 3 * PATCH**2]
+    covariance = outputs @ outputs.T / outputs.shape[1]
+    assert (covariance - torch.diag(covariance.diag())).abs().max() < 1e-3
+    assert covariance.diag().min() > 0.5 and covariance.diag().max() <= 1.001
+    assert not net[0].weight.requires_grad and torch.equal(net[0].weight[:12], -net[0].weight[12:])
+
+
+def test_averaged_weights_take_the_place_of_the_weights():
+    net = nn.Linear(1, 1, bias=False)
+    nn.init.constant_(net.weight, 1.0)
+    average = Averaged(net)
+    nn.init.constant_(net.weight, 3.0)
+    average.update(0.75)
+    assert net.weight.item() == 1.5
+    nn.init.constant_(net.weight, 9.0)
+    average.update(1.0)
+    assert net.weight.item() == 1.5
+
+
+def test_the_rate_is_a_triangle():
+    assert triangle(0, 100) == pytest.approx(0.2) and triangle(23, 100) == pytest.approx(1)
+    assert triangle(100, 100) == pytest.approx(0.07)
+    assert all(triangle(at, 100) < triangle(at + 1, 100) for at in range(22))
+
+
+def test_moving_and_mirroring_keep_what_is_in_the_middle():
+    torch.manual_seed(0)
+    images = torch.randint(256, (50, 3, 32, 32), dtype=torch.uint8)
+    moved = move(images, 2)
+    fits = {
+        (down, right)
+        for image, result in zip(images, moved, strict=True)
+        for down in range(-2, 3)
+        for right in range(-2, 3)
+        if torch.equal(result[:, 2:-2, 2:-2], image[:, 2 + down : 30 + down, 2 + right : 30 + right])
+    }
+    assert len(fits) > 15
+    which = torch.arange(50) % 2 == 1
+    assert torch.equal(mirror(images, which)[0::2], images[0::2])
+    assert torch.equal(mirror(images, which)[1::2], images[1::2].flip(-1))
+
+
+def test_four_workers_train_it(tmp_path: Path):
+    options = ("--images", 2048, "--epochs", 3, "--batch-size", 32, "--output-dir", tmp_path)
+    done = run_workers(4, SCRIPTS / "cifar_fast.py", *options)
+    assert done.returncode == 0, done.stderr
+    lines = metrics(tmp_path)
+    assert len(lines) == 3 and lines[-1]["test_accuracy"] > 0.3 and lines[-1]["train_loss"] < lines[0]["train_loss"]
+    net = FastNet()
+    net.load_state_dict(torch.load(tmp_path / "model.pt", weights_only=True))
