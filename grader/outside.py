@@ -18,7 +18,7 @@ PROCESS_TABLE_EVERY = 4  # samples: looking at all processes costs time that the
 LOOK_SECONDS = 1  # and no more than that, however many there are
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Seen:
     """`cpu_seconds`: by rank, of the workers' processes. `cpu_moving`: the same when the updates last rose in number:
     workers that wait for a stopped one burn time. `loopback`: (updates made, bytes sent) in order of time; empty where

@@ -64,7 +64,8 @@ def right_run(settings: Profile = SMALL) -> Evidence:
     everyone = workers(settings)
     count = len(everyone[0].updates)
     sent = [(update, update * 10_000_000) for update in range(count + 1)]
-    seen = Seen(dict.fromkeys(range(WORKERS), 60.0), set(), sent, {"model.pt": 1, "metrics.jsonl": 1})
+    wrote = {"model.pt": 1, "metrics.jsonl": 1}
+    seen = Seen(cpu_seconds=dict.fromkeys(range(WORKERS), 60.0), loopback=sent, writes=wrote)
     accuracies = np.linspace(0.4, 0.9, settings.epochs)
     metrics = [
         Metrics(epoch=epoch, lr=0.1, train_loss=1.0, test_accuracy=accuracy, images_per_s=1500.0, seconds=30.0)
