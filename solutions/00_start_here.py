@@ -35,10 +35,10 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 #
 # | | notebook | minutes | you learn |
 # | --- | --- | --- | --- |
-# | 01 | Gradient descent and noise | 30 | why a batch's gradient is noisy, and how much |
-# | 02 | One worker | 40 | a training program, line by line: where its time and memory go |
+# | 01 | Gradient descent and noise | 45 | why a batch's gradient is noisy, and how much |
+# | 02 | One worker | 50 | a training program, line by line: where its time and memory go |
 # | 03 | Data parallelism by hand | 60 | a ring all-reduce and a parameter server of your own |
-# | 04 | Horovod | 50 | the few lines that turn one worker into many, and how to look inside |
+# | 04 | Horovod | 55 | the few lines that turn one worker into many, and how to look inside |
 # | 05 | Why it converges worse | 50 | epochs against updates, rates, and the critical batch size |
 # | 06 | Techniques | 50 | batch norm, scaled rates, warmup, momentum correction, LAMB |
 # | 07 | Famous results re-examined | 30 | a published table, rebuilt one factor at a time |

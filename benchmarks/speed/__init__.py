@@ -8,7 +8,7 @@ import importlib
 
 from benchmarks.claim import Claim
 
-SHORT = ("communication", "scaling")  # `make benchmark`
+SHORT = ("communication", "step", "scaling")  # `make benchmark`
 IDS = (*SHORT, "accuracy")
 
 

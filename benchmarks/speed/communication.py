@@ -15,8 +15,11 @@ from benchmarks.workers import on_workers
 WORKERS = 4
 BATCHES = (64, 512)
 WAYS = {"alone": "no exchange", "ours": "ours", "ddp": "DDP (Gloo)", "stock": "stock Horovod"}
-# Without the cycle time the course would set its own: this is Horovod's.
-ENVIRONMENT = {"ours": {}, "stock": {"HOROVOD_CYCLE_TIME": "1"}}
+# Environment and options of the loop. Without the cycle time the course would set its own: 1 ms is Horovod's.
+HOROVOD = {
+    "ours": ({}, {"sleep": True, "groups": 1}),
+    "stock": ({"HOROVOD_CYCLE_TIME": "1"}, {"sleep": False, "groups": None}),
+}
 AIMS = {("alone", 512): 0.95, ("alone", 64): 0.90, ("ddp", 512): 0.97, ("ddp", 64): 0.97, ("stock", 64): 1.5}
 
 
@@ -24,11 +27,12 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     """Images/s of four workers together, as the slowest of them sees it."""
     network, batch, way = arm.split("-")
     updates = max(1, settings["images"] // WORKERS // int(batch))
-    options = {"way": way, "network": network, "batch_size": int(batch), "updates": updates}
-    if way in ENVIRONMENT:
-        seconds = on_workers("benchmarks.speed.loop:horovod", WORKERS, ENVIRONMENT[way], **options)
+    options = {"network": network, "batch_size": int(batch), "updates": updates}
+    if way in HOROVOD:
+        environment, means = HOROVOD[way]
+        seconds = on_workers("benchmarks.speed.loop:horovod", WORKERS, environment, **means, **options)
     else:
-        seconds = on_peers("benchmarks.speed.loop:peer", WORKERS, **options)
+        seconds = on_peers("benchmarks.speed.loop:peer", WORKERS, way=way, **options)
     return {"images_per_s": WORKERS * int(batch) * updates / max(seconds)}
 
 

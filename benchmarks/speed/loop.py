@@ -27,18 +27,21 @@ WARM_UPDATES = 3  # choose kernels, and fill Horovod's cache of what is exchange
 RATE = 0.01
 
 
-def horovod(way: str, network: str, batch_size: int, updates: int) -> float:
-    """On a Horovod worker: seconds of so many updates of `batch_size` images. `way`: ours, or stock."""
-    return train(way, network, batch_size, updates, groups=1 if way == "ours" else None)[1]
+def horovod(sleep: bool, groups: int | None, network: str, batch_size: int, updates: int) -> float:
+    """On a Horovod worker: seconds of so many updates of `batch_size` images.
+
+    `sleep`: wait for the gradients as the course does, not as Horovod does; `groups` as for hvd.DistributedOptimizer.
+    """
+    return train(sleep, groups, network, batch_size, updates)[1]
 
 
-def train(way: str, network: str, batch_size: int, updates: int, groups: int | None) -> tuple[nn.Module, float]:
-    """The trained network, and the seconds; `groups` as for hvd.DistributedOptimizer."""
+def train(sleep: bool, groups: int | None, network: str, batch_size: int, updates: int) -> tuple[nn.Module, float]:
+    """The trained network, and the seconds."""
     import horovod.torch as hvd
 
     from benchmarks import worker
 
-    if way == "stock":
+    if not sleep:
         training.wait_for_gradients = lambda optimizer: None  # Horovod waits by itself, as it does for everybody
     images, _ = worker.data("cpu", IMAGES, test_images=1)
     net = build(network)

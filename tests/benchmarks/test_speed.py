@@ -8,7 +8,7 @@ import pytest
 from benchmarks import series, speed
 from benchmarks.claim import Claim, Runs
 from benchmarks.peers import on_peers
-from benchmarks.speed import accuracy, communication, page, scaling
+from benchmarks.speed import accuracy, communication, page, scaling, step
 from benchmarks.workers import on_workers
 from cifar.fingerprint import fingerprint
 
@@ -42,6 +42,28 @@ def test_the_exchange_is_judged_by_its_aims(speeds: dict[str, float], word: str)
     verdict = communication.judge(runs)
     assert verdict.word == word and ("instead of" in verdict.sentence) == (word != "holds")
     looked_at(communication.CLAIM, communication, runs)
+
+
+def stepping(share: float) -> Runs:
+    """Two rounds in which ours reaches such a share of the peak."""
+    ours = {
+        "images_per_s": share * 1000,
+        "operations": 10**8,
+        "bf16": True,
+        "time": {**dict.fromkeys(step.KINDS, 0.1), "other": 0.5},
+    }
+    runs = {"peak": [{"float32": 1e11, "bfloat16": 3e11}] * 2}
+    for network in ("resnet9", "bootcamp"):
+        runs |= {f"{network}-ours": [ours] * 2, f"{network}-tutorial": [{"images_per_s": 100.0}] * 2}
+    return runs
+
+
+@pytest.mark.parametrize(("share", "word"), [(0.85, "holds"), (0.6, "fails")])
+def test_a_step_is_judged_by_its_share_of_the_peak(share: float, word: str):
+    runs = stepping(share)
+    assert step.shares(runs, "resnet9") == pytest.approx(share)
+    assert step.judge(runs).word == word and f"{share:.0%} of the peak" in step.judge(runs).sentence
+    looked_at(step.CLAIM, step, runs)
 
 
 def scaled(off: float = 1.0) -> Runs:
@@ -105,18 +127,31 @@ def test_a_program_that_takes_too_long_keeps_what_it_did(monkeypatch):
     assert run["seconds"] == sorted(run["seconds"]) and run["seconds"][-1] < 25
 
 
-def weights(way: str) -> int:
+def test_the_operations_of_an_image_are_two_for_each_multiply_add():
+    net = step.nn.Sequential(step.nn.Conv2d(3, 4, 3, padding=1), step.nn.Flatten(), step.nn.Linear(4 * 32 * 32, 5))
+    assert step.operations(net) == 2 * (3 * 4 * 9 * 32 * 32 + 4 * 32 * 32 * 5)
+
+
+def weights(sleep: bool) -> int:
     """On a worker: what six updates of ResNet-9 make of its weights, with the same grouping of gradients."""
     from benchmarks.speed import loop
 
-    return fingerprint(loop.train(way, "resnet9", 8, updates=3, groups=1)[0].parameters())
+    return fingerprint(loop.train(sleep, 1, "resnet9", 8, updates=3)[0].parameters())
 
 
 def test_ours_computes_what_stock_horovod_computes_to_the_last_bit():
     found = {
-        way: on_workers(f"{__name__}:weights", 4, communication.ENVIRONMENT[way], way=way) for way in ("ours", "stock")
+        way: on_workers(f"{__name__}:weights", 4, environment, sleep=means["sleep"])
+        for way, (environment, means) in communication.HOROVOD.items()
     }
     assert found["ours"] == found["stock"] and len(set(found["ours"])) == 1
+
+
+def test_a_plain_loop_and_a_step_of_ours_have_a_speed():
+    assert step.tutorial("bootcamp", 16, updates=2) > 0
+    found = on_peers("benchmarks.speed.step:ours", 1, network="bootcamp", updates=1)[0]
+    assert found["images_per_s"] > 0 and found["operations"] > 1e6
+    assert sum(found["time"].values()) == pytest.approx(1) and found["time"]["convolution"] > 0.05
 
 
 def test_with_torch_distributed_the_loop_runs_too():
@@ -133,7 +168,7 @@ def test_the_page_says_what_is_there_and_what_is_missing(tmp_path):
     page.write(tmp_path, tmp_path / "index.html")
     text = (tmp_path / "index.html").read_text()
     assert "10 of 10 aims are met" in text and "provisional: 3 of 5 seeds" in text
-    assert "Not measured yet" in text and "python -m benchmarks speed --only scaling" in text
+    assert "Not measured yet" in text and "python -m benchmarks speed --only step" in text
     assert text.count("<img") == 1 and "http" not in text.split("<body>")[1]
 
 
