@@ -213,7 +213,7 @@ def _owner_patches() -> list[Patch]:
 def one_update(evidence: Evidence) -> Picture:
     """Horovod's timeline of one update."""
     title = "One update in Horovod's timeline"
-    expect = "Every gradient is exchanged once, as soon as all workers have it, while others are still computed."
+    expect = "Every gradient is exchanged once: as soon as all workers have it, or together with its group."
     events = timeline.one_update(timeline.read(evidence.timeline))
     if not events:
         unseen = "There is none that can be read: Horovod's timeline is on for a few updates only."

@@ -25,7 +25,12 @@
 # about what happens then, and why.
 #
 # It makes claims only that it can show. Each comes with an experiment that you can run here, small, and with a saved
-# result of the full experiment: several seeds, test images, spread, machine, and the command that repeats it.
+# result of the full experiment: test images, spread, machine, and the command that repeats it. Where fewer seeds than
+# planned have been run, the verdict is marked *provisional*: one seed has no spread and proves no difference.
+#
+# The claims are those of five public sources, S0 to S4 (99 lists them): a question about two GPUs, a discussion of why
+# to use many, the outline of a course, a design discussion for Keras, and a GPU vendor's open *bootcamp*, whose small
+# network several lessons use.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
@@ -52,7 +57,8 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # %% [markdown]
 # ## Your machine
 #
-# Nothing here needs a GPU. If you have some, the same commands use them.
+# Nothing here needs a GPU. If you have one, one worker uses it; several workers do if Horovod was built with CUDA (see
+# the README), and stay on the CPU otherwise.
 
 # %%
 import psutil

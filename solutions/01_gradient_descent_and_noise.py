@@ -179,8 +179,8 @@ result = saved("C03")
 # Less noise is better, then? A common worry says no: at a saddle the gradient is zero, noise is what pushes you off,
 # and a large batch has too little of it.
 #
-# The smallest saddle is $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$: a valley along $x$, a ridge along
-# $y$, and a minimum on each side, at $y = \pm 1$. Start on the ridge at $y = 0$ and descend. The gradient of a batch is
+# The smallest saddle is $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$: it curves up along $x$ and down
+# along $y$. So the line $y = 0$ is a ridge, with a minimum on each side of it, at $y = \pm 1$. Start on it and descend. The gradient of a batch is
 # the true one plus noise of variance $1/B$.
 
 
@@ -207,7 +207,7 @@ show(
 
 # %% [markdown]
 # Close to the ridge each update multiplies $y$ by $1 + \eta$, noise or not. Noise only decides how far from the ridge
-# that growth begins: about $1 / \sqrt B$. To grow from there to a fixed distance takes a number of updates that is
+# that growth begins: about $\sqrt{\eta / (2B)}$. To grow from there to a fixed distance takes a number of updates that is
 # *logarithmic* in it,
 #
 # $$ t \approx \frac{\ln(c\, B / \eta)}{2 \eta}. $$
@@ -352,9 +352,8 @@ result = saved("C28")
 # - The noise scale is that of a **round** bowl. Real curvature differs between directions, and the number that theory
 #   wants weighs the noise by it. So expect the right order of magnitude, and a factor between the two.
 # - There is no single noise scale of a training run. Early on all images agree on the obvious, and it is small. Later
-#   what is left to learn differs from image to image: $\lVert g \rVert^2$ shrinks faster than
-#   $\operatorname{tr} \Sigma$, and the noise scale tends to grow. What you measure for a run is an average over it, and
-#   a run to a lower loss has a larger one.
+#   what is left to learn differs from image to image: $\operatorname{tr} \Sigma$ grows beside $\lVert g \rVert^2$, and
+#   the noise scale tends to grow, though unsteadily (right panel). What you measure for a run is an average over it.
 # - Both squared lengths must be averaged over many updates *before* you divide. The estimate of $\lVert g \rVert^2$ is
 #   a small difference of two large numbers; from a few batches it can even come out negative. Your exercise refuses
 #   those.
@@ -383,8 +382,9 @@ result = saved("C28")
 # suddenly falls. Why so suddenly?</summary>
 #
 # SGD had settled at its distance from the minimum, about $c \sqrt{\eta / B}$. With the lower rate that distance is
-# smaller, and the weights get there within a few updates, because it is near. The loss was not stuck for lack of
-# direction but held up by noise. A larger batch at the same rate would have had the same effect.
+# smaller: the kicks are weaker, and the slope pulls the weights in. In steep directions, where gradients also tend to
+# scatter most, that takes few updates even at the lower rate, hence the sudden fall; in flat ones it goes on slowly. The
+# loss was not stuck for lack of direction but held up by noise. A larger batch at the same rate would have had the same effect.
 #
 # </details>
 #

@@ -156,6 +156,8 @@ if saved_c07.seeds > 1 and not saved_c07.missing:
     for loss, accuracy in c07.PAIRS:
         wrong = c07.pairs(saved_c07.runs, loss, accuracy, agreeing=False)
         print(f"{loss} against {accuracy}:", "; ".join(f"{a} looks better than {b}" for a, b in wrong) or "none")
+else:
+    print("only one seed has been saved so far: no pair can be told from noise")
 
 # %% [markdown]
 # What follows for practice: compare runs by what you want, on images that they have not seen. Use the training loss
@@ -215,8 +217,8 @@ _ = saved("C09")
 
 # %% [markdown]
 # Ask of each distortion: *does it turn an image into another one that could have been in the test set?* A mirrored
-# horse can. So can one that stands a little further to the left. An image with a fifth of its contrast hardly can, and
-# a network with batch normalisation has little to learn from it. Where a row of the figure shows a higher training loss
+# horse can. So can one that stands a little further to the left. An image with a fifth of its contrast hardly can.
+# Where a row of the figure shows a higher training loss
 # and no higher accuracy, the task was made harder without being made more like the real one.
 #
 # Distortions also need time: they help against learning by heart, so they pay when there are enough epochs to learn by
@@ -356,8 +358,8 @@ _ = live("C18", device=device)
 _ = saved("C18")
 
 # %% [markdown]
-# You may read that for linear networks the mean would be exact. That is so for the activations, for the errors and for
-# the biases. It is not so for the weights, which are nearly all of the parameters, and the experiment shows it. A
+# You may read that for linear networks the mean would be exact. For the activations that is so, and with a squared error
+# also for the errors and the biases. It is not so for the weights, which are nearly all of the parameters, and the experiment shows it. A
 # batch is not a mean image. What may be averaged is the *gradients*, each computed from its own images, and that is
 # all that data parallelism does.
 #
@@ -365,7 +367,8 @@ _ = saved("C18")
 #
 # Training is a production line: fetch by index, distort, normalise, update. If each stage waits for the one before, the
 # times of a batch add up. If the next batches are prepared while the network computes, **prefetching**, the line moves
-# at the pace of its slowest part. Nothing more is needed to predict a rate.
+# at the pace of its slowest part. That is enough for a first prediction. It assumes that the stages do not disturb each
+# other.
 
 
 # %% exercise="pipeline_rate"
@@ -432,13 +435,13 @@ for arm, (run, *_) in stages.items():
 #   of its lines.
 # - Loss and accuracy are different questions, and training and test images different ones again. Judge by the test
 #   images.
-# - A distortion pays if it makes images that could be real, and only in runs long enough to learn by heart without it.
-#   Whitening is no distortion.
+# - Expect a distortion to pay if it makes images that could be real, and in runs long enough to learn by heart without
+#   it. Whitening is no distortion.
 # - $t = t_0 + cB$: below the knee $t_0/c$ an update wastes its time on overhead, far above it nothing more is gained.
 # - Training needs memory for the activations, and so for each image; weights, gradients and averages cost the same for
 #   any batch.
 # - A mean of gradients is right. A gradient of means is not.
-# - Stages in turn add up; overlapped, the slowest sets the pace.
+# - Stages in turn add up; overlapped, the slowest sets the pace, as long as they do not get in each other's way.
 #
 # ## Questions
 #

@@ -444,7 +444,8 @@ result = saved("C05")
 # a bug. If they agree, your program is right, and the rest of the question is about batch size and learning rate.
 #
 # The price: smaller batches use a processor less well (the fixed cost of an update in notebook 02), and there are more
-# exchanges for the same images. On two cores both show, and so does sharing the cores.
+# exchanges for the same images. The right panel shows both together; its lines without exchange tell whether the first
+# alone is seen. Read their interval in the verdict: workers that share cores scatter too much for a small effect.
 
 # %% [markdown]
 # ## Whose loss does the program print?
@@ -506,8 +507,8 @@ result = saved("C25")
 
 # %% [markdown]
 # One shuffle, divided, is free: it takes the same seed on all workers, and `rank` to pick the part. What it gains in
-# *test accuracy* is another question, and the full experiment answers it with an interval. Read the sentence of its
-# verdict: over many epochs even careless draws see nearly all images.
+# *test accuracy* is another question: the verdict below the figure says whether a difference was seen, and over how many
+# seeds. Over many epochs even careless draws see nearly all images.
 
 # %% [markdown]
 # ## Sum or mean, and divided by what?
@@ -577,9 +578,10 @@ result = saved("C10")
 # %% [markdown]
 # Why does staleness hurt? A gradient says where downhill is *at the weights where it was computed*. Apply it eight
 # updates later, and you correct an error that has been corrected already: you overshoot, just as with too high a rate.
-# Lower rates forgive more staleness. The other curve has two sides: a stiff spring keeps workers together, but then
-# they learn little that is not common to all. What is best for the centre lies in between, or it does not matter. Look
-# at the spread before you believe either.
+# Lower rates forgive more staleness. The right panel shows one thing only: a stiffer spring keeps the workers closer
+# together. What that does to the centre stands in the caption. A weak spring leaves the centre behind, since it starts
+# at the first weights and moves only as far as it is pulled. Whether some stiffness in between is best, so few updates
+# cannot tell.
 
 # %% [markdown]
 # ## Cut the network, not the data

@@ -79,8 +79,9 @@ show(
 
 # %% [markdown]
 # Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
-# times?* On the right: *how good is it after so many steps?* The workers' clock follows neither: with free exchange,
-# an epoch takes $K$ workers $1/K$ of the time.
+# times?* On the right: *how good is it after so many steps?* The clock follows the right panel: with an equal
+# per-worker batch an update takes $K$ workers as long as one (and the exchange), so an epoch takes them $1/K$ of the
+# time.
 #
 # The question that this course begins with has numbers of this kind. One GPU reached 86 % on CIFAR-10, two reached 84
 # % in half the time, and the asker concluded that averaging gradients costs accuracy. In those figures two GPUs had
@@ -88,7 +89,8 @@ show(
 #
 # **What to look at:** the gap between the curves at the grey line (equal epochs), and at the right end of the
 # right-hand panel (equal updates). Our network is small and the runs are short, so the accuracies are far below 84 %;
-# what carries over is the order of the curves, and how much of the gap is left.
+# what may carry over is the order of the curves. See first whether there is a gap at equal epochs at all: at a fixed
+# rate a larger batch also has less noise at the end, which can outweigh the missing updates.
 
 # %%
 runs = live("C04", device=device)
@@ -96,10 +98,10 @@ runs = live("C04", device=device)
 saved_c04 = saved("C04")
 
 # %% [markdown]
-# At equal updates, theory says, a larger batch can only help the training loss: its gradient is the same on average,
+# At equal updates, theory says, a larger batch should help the training loss: its gradient is the same on average,
 # with less noise. It has even seen more images for as many updates. What that costs is plain: equal updates take $K$
-# workers as long as they take one. The whole speed-up is gone. Two GPUs are not worse than one. They are asked to
-# learn as much in half the steps.
+# workers as long as they take one. The whole speed-up is gone. Where several workers end lower at equal epochs but not
+# at equal updates, they are not worse: they were asked to learn as much in fewer steps.
 #
 # The verdict also says how much *sooner*: how many times as fast several workers would reach the accuracy where they
 # end at equal epochs, if exchange were free. This is the speed-up that counts, time to an equal accuracy. It is $K$
@@ -141,6 +143,8 @@ if saved_c04.seeds > 1:
         epochs_word = compare_arms(c04.equal_epochs(found, 1), c04.equal_epochs(found, size))
         updates_word = compare_arms(c04.equal_epochs(found, 1), c04.equal_updates(found, size))
         print(f"{size} workers: at equal epochs {epochs_word}; at equal updates {updates_word}")
+else:
+    print("only one seed has been saved so far, and one run of an arm has no spread")
 
 # %% [markdown]
 # The verdict above pairs the runs of equal seeds, which takes out what the seeds have in common; yours does not, and
@@ -219,10 +223,11 @@ result = saved("C06")
 # %% [markdown]
 # The left panel is arithmetic, and always comes out. The right panel is the interesting one. Keyed by step, the
 # schedule keeps the rate higher for longer. Where the rate is too *small* for the large batch, a late decay is a
-# mistake that can help: it hides that the rate was never scaled. Where the rate is large already, the network needs
-# the decay to settle. So read the verdict with the starting rate in mind. "By epoch, not by step" does not promise a
-# higher number in each case; it keeps one cause of change, the schedule, out of your comparison of one worker with
-# four.
+# mistake that can help: it hides that the rate was never scaled. Where the rate is large already, one expects the
+# network to need the decay to settle. If keyed by step is ahead there too, compare its accuracy with that from the base
+# rate: the starting rate may have been so high that it spoilt training before any decay. "By epoch, not by step" does
+# not promise a higher number in each case; it keeps one cause of change, the schedule, out of your comparison of one
+# worker with four.
 #
 # Decaying the rate is also not the only way to make updates less noisy: a larger batch does so too, and the two can
 # be exchanged for each other within limits (Smith et al. 2017, arXiv:1711.00489).
@@ -264,8 +269,9 @@ show(
 )
 
 # %% [markdown]
-# So the claim's $1/K$ is the slow end. While noise rules, the path shrinks faster: there are fewer updates, and each
-# is shorter, because averaging has removed noise that pointed nowhere. That second part of the path is no loss.
+# So, *for the same* $\lVert g \rVert$, the claim's $1/K$ is the slow end. While noise rules, the path shrinks faster:
+# there are fewer updates, and each is shorter, because averaging has removed noise that pointed nowhere. That second
+# part of the path is no loss.
 #
 # **What to look at:** the slope of SGD's line beside $1/K$. And Adam's: it divides a running mean of the gradient by
 # a running root mean square of it, so an update does not get shorter when the gradient does. Where does that put its
@@ -276,8 +282,9 @@ runs = live("C15", device=device)
 # %%
 result = saved("C15")
 # %% [markdown]
-# Read SGD's slope with the three lines above in mind. Near -1 it says that a per-worker batch of 64 is already above
-# the noise scale at this early stage of training; the steeper it is, the more noise there was left to average.
+# Read SGD's slope with the three lines above in mind. A slope steeper than -1 shows noise that was averaged away. At -1
+# or flatter the formula alone does not explain it: after an epoch of fewer updates a run is at an earlier stage, and its
+# gradients can be longer. So the slope is only a hint of the noise scale.
 #
 # ## Should the rate change with the number of GPUs?
 #
@@ -392,13 +399,15 @@ result = saved("C29")
 #
 # - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
 #   predicted probabilities, and goes to zero as the network becomes sure of its training images. Of two networks, the
-#   one that has learnt the images better looks flatter, wherever it is.
+#   one that has learnt the images better tends to look flatter, wherever it is. Where the one with the lower training
+#   loss is the *sharper* one, this cannot be the reason.
 # - **Fewer updates are not another minimum.** At equal epochs the large batch has walked a shorter path, and may be
 #   on the way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch
 #   trains longer.
-# - **Sharpness depends on the rate.** Gradient descent at rate $\eta$ cannot stay where the largest eigenvalue is
-#   much above $2/\eta$, and tends to end up near it (Cohen et al. 2021, arXiv:2103.00065). A small batch at the same
-#   rate is shaken out of steep places sooner. Compare batches at rates of their own, and the comparison changes.
+# - **Sharpness depends on the rate.** *Full-batch* gradient descent at rate $\eta$ cannot stay where the largest
+#   eigenvalue is much above $2/\eta$ (with momentum $m$, as in our runs, $2(1+m)/\eta$), and for much of training stays
+#   near it; with cross-entropy it falls again at the end (Cohen et al. 2021, arXiv:2103.00065). A small batch at the
+#   same rate is shaken out of steep places sooner. Compare batches at rates of their own, and the comparison changes.
 # - **Sharpness depends on how you write the network.** With ReLU, multiply one layer by 10 and divide the next by 10:
 #   the function is the same, the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). So it can accompany bad
 #   generalisation without being its cause.
@@ -416,11 +425,11 @@ result = saved("C29")
 #
 # ## Summary
 #
-# - $K$ workers with the same per-worker batch make $1/K$ of the updates an epoch. That is where the gap at equal
-#   epochs comes from; the comparison at equal updates shows what is left of it.
+# - $K$ workers with the same per-worker batch make $1/K$ of the updates an epoch. That lowers accuracy where updates
+#   are what is missing; the comparison at equal updates tells.
 # - A schedule in updates changes its meaning with the number of workers. A schedule in epochs does not.
-# - At a fixed rate the path of an epoch shrinks with $K$: at least as $1/K$ where the update follows the gradient's
-#   length, and faster while noise rules.
+# - At a fixed rate the path of an epoch shrinks about as $1/K$: faster while noise rules, slower where gradients stay
+#   longer in runs of fewer updates.
 # - The best rate grows with the global batch and levels off. The bend is the critical batch size, which the noise
 #   scale estimates.
 # - Sharp minima are a matter of updates and rate as much as of batch size: read such a comparison with its training
@@ -448,8 +457,8 @@ result = saved("C29")
 # <details><summary>Question 3: you double the workers, and the path of an epoch falls to almost exactly half. What does
 # that tell you of the noise scale?</summary>
 #
-# Each update is as long as before, so the noise is already small in the gradient of the batch: the batch is above the
-# noise scale. A further doubling will save few updates, whatever the rate. (With Adam it tells you less: noise does
-# not make its updates longer in the first place.)
+# Each update is as long as before, which suggests (if the gradient itself is as long as before) that noise is already
+# small in the gradient of the batch: the batch is above the noise scale. Then a further doubling will save few updates,
+# whatever the rate. (With Adam it tells you less: noise does not make its updates longer in the first place.)
 #
 # </details>

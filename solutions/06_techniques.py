@@ -96,7 +96,8 @@ show(
 )
 
 # %% [markdown]
-# One seed and a few epochs: this is a first look, not a result. (The result, over seeds and with all images, is notebook
+# One seed and a few epochs: this is a first look, not a result. The warmup takes three epochs, so in a run that is not
+# longer `warmup` and `lamb` reach their full rate only at its end. (The result, over seeds and with all images, is notebook
 # 07.) But you may have seen something already: the curves need not come in the order of the scripts. A technique that
 # helps one recipe can hurt another. So we take them one by one, and ask each what it is *for*.
 #
@@ -194,13 +195,15 @@ result = saved("C31")
 # Theory expected trouble mainly for SGD at high rates, and a cure by warmup. Read the verdict by optimizer:
 #
 # - **SGD, lower rate.** The scaled rate is near the edge of what the early landscape allows. Here warmup has something to
-#   bridge: the edge moves outward while training gets going.
+#   bridge: the edge moves outward while training gets going. If it takes the early peak away, and yet the accuracies
+#   with and without it end together, then the network got over the peak by itself.
 # - **SGD, higher rate.** The scaled rate is far beyond the edge. If the peak is as high with warmup as without, only
 #   later, then the rate was too high for *any* moment of this training. Warmup is a bridge over a bad beginning. It does
-#   not make a rate good that is too high throughout.
+#   not make a rate good that is too high throughout. And if the peak is lower, but the accuracy still below the base
+#   rate's, then warmup has helped and not cured.
 # - **Adam.** It is said to be safe, because its steps cannot exceed about the rate, however large the gradient. True, but
 #   eight times the rate *is* eight times the step, in every weight at once; and Adam's estimates of the gradient's size
-#   rest on a handful of batches at the start. See whether that was safe.
+#   rest on a handful of batches at the start. See whether that was safe, and how much of a loss warmup wins back.
 #
 # And compare both with *base*. If the base rate wins on the right, then for this short training linear scaling has not
 # paid, with or without warmup. It is a rule for where to look first. The best rate still has to be searched for (notebook
@@ -208,7 +211,9 @@ result = saved("C31")
 #
 # ## When the rate changes, the velocity remembers the old one
 #
-# There are two ways to write momentum. PyTorch keeps the rate outside of it:
+# SGD with **momentum** does not step along the newest gradient alone. It keeps a running sum of gradients, the
+# **velocity**, in which a gradient counts $m$ times as much as the next newer one (usually $m = 0.9$): directions that
+# persist add up, and noise partly cancels. There are two ways to write it. PyTorch keeps the rate outside:
 #
 # $$ u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\, u. $$
 #
@@ -272,7 +277,7 @@ result = saved("C24")
 # What it means for your programs:
 #
 # - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's moments do not either.
-# - Where the rate *is* absorbed (older Keras optimizers, Caffe2), the correction is a matter of one update. Horovod's
+# - Where the rate *is* absorbed (Keras's SGD, Caffe2), the correction is a matter of one update. Horovod's
 #   callbacks for Keras do it by multiplying the momentum by new rate / old rate for just that update.
 # - A warmup that climbs a little each update changes the rate by a small factor each time. There is little to correct.
 #

@@ -132,9 +132,8 @@ def updates_made(images: int, batch: int, workers: int, epochs: int) -> int:
 for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, False), ("eight, sharded", 8, True)):
     batch = effective_batch(size, 512, sharded, same_seed=True)
     updates = updates_made(50_000, 512, size, 12)
-    print(
-        f"{name:20} {updates:5,} updates on {batch:5,} images each: {updates * batch / 50_000:4.1f} passes over the data"
-    )
+    passes = 12 * (50_000 // size) * (batch // 512) / 50_000
+    print(f"{name:20} {updates:5,} updates, up to {batch:5,} images each: {passes:4.1f} passes over the data")
 
 # %% [markdown]
 # There it is. Eight GPUs "as published" did the work of **one** GPU for an eighth of the time. The naive row's drop is
@@ -144,7 +143,8 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 #
 # ## The table, rebuilt
 #
-# To find out which factor does what, change one at a time:
+# To find out which factor does what, change one at a time. (The last line cannot: a rate means something else to LAMB,
+# and it brings its weight decay along.)
 #
 # | from | to | the one thing that changes |
 # | --- | --- | --- |
@@ -153,7 +153,7 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 # | `8-base` | `8-bn` | batch normalisation |
 # | `8-bn` | `8-scaled` | the rate, times eight |
 # | `8-scaled` | `8-warmup` | the rate's first quarter of training |
-# | `8-warmup` | `8-lamb` | Adam, or LAMB |
+# | `8-warmup` | `8-lamb` | the optimizer with its settings: Adam at 0.001, or LAMB at 0.01 with weight decay |
 #
 # Everything is measured on test images, after the last epoch, over several seeds. Four workers are in it as well, and
 # one more pair: LAMB and Nesterov's SGD with the *same* schedule, each at the best of three rates. A new optimizer
@@ -208,7 +208,7 @@ Markdown("\n".join([head, "| --- | --- | --- | --- |", *rows]))
 #
 # ## Factor by factor
 #
-# Each line changes one thing. The interval says whether the change can be told from chance.
+# Each line changes one thing; those with LAMB also the base rate and the weight decay. The interval says whether the change can be told from chance.
 
 # %%
 PAIRS = (
@@ -275,8 +275,8 @@ if arms:
 # ## LAMB beside SGD, both tuned
 #
 # The last row of the published table is its most striking. To see what the *optimizer* does, all else has to be equal, and
-# both have to be given a chance: the same eight workers, the same warmup and linear decay, three peak rates each. Nado et
-# al. 2021 (arXiv:2102.06356) made this comparison on the benchmarks by which LARS and LAMB had become known, and found
+# both have to be given a chance: the same eight workers, the same warmup and linear decay, three peak rates each. (Each
+# keeps a weight decay of its own, which is not tuned.) Nado et al. 2021 (arXiv:2102.06356) made this comparison on the benchmarks by which LARS and LAMB had become known, and found
 # that well tuned Nesterov momentum and Adam get as far.
 
 # %%
@@ -343,7 +343,8 @@ if best:
 #
 # <details><summary>Two rows of the table, 64 and 65 %, are runs of the same program. What do they tell you?</summary>
 #
-# Something useful: how much two runs differ by chance. Differences of about a point in this table mean nothing.
+# That a difference of a point can come from chance alone. How large chance can be, one pair does not tell; it may well
+# be more. So no difference of about a point in this table means anything, and larger ones need more seeds.
 #
 # </details>
 #

@@ -107,7 +107,8 @@ report["points"]
 #
 # 1. **Rate by update:** does it begin at the base rate, climb to the scaled rate, and decay?
 # 2. **Images by worker:** do the shards cover everything once?
-# 3. **One update on the timeline:** the gradients' exchange begins while back-propagation still runs.
+# 3. **One update on the timeline:** is every gradient exchanged, once? One by one they begin while back-propagation still
+#    runs; with `groups=1` they go together, after it (notebook 04).
 # 4. **Weights by worker:** equal hashes after every update.
 #
 # ## Summary

@@ -56,7 +56,12 @@ result = saved("C14")
 # all-reduces use trees for latency and rings within a host. Records of training on thousands of processors rest on
 # these.
 #
-# You can move the assumptions yourself:
+# Mind $\alpha$ above all. Here it is mostly the time until a process that shares its core gets its turn, several orders
+# above a cluster's microseconds, and none of the cases makes it smaller. Real clusters bear more workers than these
+# lines say.
+#
+# You can move the assumptions yourself. Here only the number of parameters changes; the computing time stays that of our
+# small network, and nobody is slow:
 
 # %%
 import numpy as np
@@ -92,8 +97,9 @@ for parameters in (0.5e6, 25e6, 1e9):
 #
 #     @hvd.elastic.run
 #     def train(state):
-#         for state.epoch in range(state.epoch, epochs):
-#             ...                # shards from hvd.rank() and hvd.size(), which may differ each time
+#         while state.epoch < epochs:
+#             ...                # an epoch; shards from hvd.rank() and hvd.size(), which may differ each time
+#             state.epoch += 1   # before the commit, or this epoch would be trained twice
 #             state.commit()     # what is kept; a change of workers is noticed here
 #
 #     train(state)
@@ -225,7 +231,7 @@ assert difference < 1e-12
 #
 # </details>
 #
-# <details><summary>Why does a single slow worker hurt 1,000 workers more than 10?</summary>
+# <details><summary>Every worker is late now and then. Why does that hurt 1,000 workers more than 10?</summary>
 #
 # Each update waits for the slowest. If each worker is late once in 1,000 updates, ten workers wait in about one update of
 # a hundred; a thousand wait in most of them.

@@ -28,7 +28,9 @@ def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.d
     gpus = torch.cuda.device_count() if wanted != "cpu" else 0
     if wanted == "cuda" and gpus == 0:
         stop("--device cuda: PyTorch sees no GPU here. Use --device cpu, or install a CUDA build of PyTorch.")
-    if wanted == "auto" and local_size > 1 and not _horovod_reads_gpu():
+    if gpus and local_size > 1 and not _horovod_reads_gpu():
+        if wanted == "cuda":
+            stop("--device cuda: Horovod was built without CUDA. Put nvcc on the path and run make setup, or use auto.")
         gpus = 0
     threads = max(1, cores() // local_size)
     torch.set_num_threads(threads)

@@ -32,6 +32,19 @@ def test_asking_for_a_gpu_that_is_not_there_is_one_line(capsys):
     assert "PyTorch sees no GPU here. Use --device cpu" in capsys.readouterr().err
 
 
+def test_several_workers_use_a_gpu_only_through_a_horovod_that_can(monkeypatch, capsys):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(workers, "_horovod_reads_gpu", lambda: False)
+    before = torch.get_num_threads()
+    try:
+        assert workers.use_device("auto", local_rank=0, local_size=4) == torch.device("cpu")
+    finally:
+        torch.set_num_threads(before)
+    with pytest.raises(SystemExit):
+        workers.use_device("cuda", local_rank=0, local_size=4)
+    assert "Horovod was built without CUDA" in capsys.readouterr().err
+
+
 def test_a_plain_optimizer_waits_for_nobody():
     workers.wait_for_gradients(torch.optim.SGD([nn.Parameter(torch.ones(1))], lr=0.1))
 
