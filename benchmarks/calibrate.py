@@ -59,7 +59,7 @@ def summary(profile: Profile) -> dict[str, dict[str, float]]:
     for arm in ARMS:
         runs = results.read(folder(profile), arm)
         if len(runs) < 2:
-            stop(f"{len(runs)} runs of {arm} in {folder(profile)}: a spread needs two. Leave --show out to measure.")
+            stop(f"{len(runs)} runs of {arm} in {folder(profile)}: a spread needs two; --seeds 2 measures them.")
         accuracies = [run["secret_accuracy"] for run in runs]
         table[arm] = {
             "runs": len(runs),

@@ -57,12 +57,15 @@ def _batch(args: argparse.Namespace, console: Console) -> int:
 
 
 def _machine(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0 when the scheduler has ended."""
+    """Exit status: 0 when the scheduler has ended, 2 if it does not answer."""
     from grader import slots
 
     console.print(f"offering slots to {args.address} until it ends", highlight=False)
     try:
         slots.join(args.address)
+    except slots.SlotError as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     return 0

@@ -38,7 +38,8 @@ def check(
     evidence = gather(folders, profile, run, data, isolate)
     shutil.rmtree(folders.data)
     record = {
-        "profile": vars(profile), "key": key, "seed": seed, "seconds": run.seconds, "versions": report.versions(),
+        "profile": vars(profile), "seed": seed, "key_sha256": hashlib.sha256(key.encode()).hexdigest(),
+        "seconds": run.seconds, "versions": report.versions(),
         "source_sha256": source_hash(folders.source), "cpu_seconds": run.outside.cpu_seconds,
         "secret_accuracy": evidence.checkpoint.secret if evidence.checkpoint else None,
     }  # fmt: skip

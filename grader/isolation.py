@@ -26,6 +26,8 @@ from grader import limits, untrusted
 from grader.folders import HOOKS, Folders
 
 INSIDE = Folders(Path("/submission"))
+INSTALL = "On Debian: sudo apt-get install bubblewrap"
+ALLOW = "It is installed, but this machine or container forbids namespaces: docs/container.md says what to allow"
 ENDED = INSIDE.root / "ended"  # the holder writes the command's exit status there
 HOLDER = f'"$@"; echo $? > {ENDED}/status; exec sleep infinity'  # keeps the folders alive until they have been read
 DISK_BYTES = 64 * 2**20  # for each folder that the run can write to
@@ -140,7 +142,8 @@ def sandbox(command: Command, folders: Folders, threads: int) -> Iterator[Runnin
 
 
 def _advice(reason: str) -> str:
-    return f"no sandbox: {reason}. On Debian: sudo apt-get install bubblewrap. For code of your own: --trusted"
+    remedy = ALLOW if shutil.which("bwrap") else INSTALL
+    return f"no sandbox: {reason}. {remedy}. For code of your own: --trusted"
 
 
 def _bubblewrap(folders: Folders, etc: Path, threads: int, info: int) -> list[str]:

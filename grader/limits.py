@@ -12,9 +12,10 @@ import psutil
 from cifar.process import cores
 
 ROOT = Path("/sys/fs/cgroup")
-MEMORY_BYTES = 8 * 2**30  # four workers use about 3 GiB
+MEMORY_BYTES = min(8 * 2**30, psutil.virtual_memory().total * 3 // 4)  # four workers use about 3 GiB
 PROCESSES = 512  # threads count; four workers have about 100
-FILES = ["prlimit", "--core=0", "--nofile=4096"]  # no dumps of memory; open files a process
+# Where memory runs out all the same, the kernel is to end the run and not the grader; no dumps; open files a process.
+FILES = ["choom", "-n", "1000", "--", "prlimit", "--core=0", "--nofile=4096"]
 
 
 @contextlib.contextmanager
@@ -28,7 +29,7 @@ def limited() -> Iterator[tuple[list[str], str]]:
     groups = _version_2(name) or _version_1(name)
     if groups:
         try:
-            told = f"control groups: {MEMORY_BYTES >> 30} GiB, {PROCESSES} processes, {cores()} cores"
+            told = f"control groups: {MEMORY_BYTES / 2**30:.0f} GiB, {PROCESSES} processes, {cores()} cores"
             yield [*_join(groups), *FILES], told
         finally:
             for group in groups:
@@ -36,7 +37,7 @@ def limited() -> Iterator[tuple[list[str], str]]:
     else:
         yield (
             [*FILES, f"--data={MEMORY_BYTES // 2}", f"--nproc={_my_threads() + PROCESSES}"],
-            f"resource limits: {MEMORY_BYTES >> 31} GiB a process, {PROCESSES} processes more than now",
+            f"resource limits: {MEMORY_BYTES / 2**31:.0f} GiB a process, {PROCESSES} processes more than now",
         )
 
 

@@ -19,6 +19,7 @@ from grader.observation import Update
 from grader.profile import BASE_RATE, WORKERS
 
 OTHER_BATCH = f"B is the per-worker batch; the global batch is {WORKERS} times as large."
+MOST = 1.05  # times the images that were asked for: a padded sampler uses a few more
 FIT = 0.98  # cosine; compressed gradients reach 0.999, another worker's gradient about 0.5
 
 
@@ -315,6 +316,10 @@ def target(seen: Evidence) -> Finding:
     if seen.checkpoint.weights not in {update.weights for worker in seen.workers for update in worker.updates}:
         return Finding(0, "model.pt holds other weights than the workers trained", "See the line on model.pt.")
     told = f"{seen.checkpoint.secret:.2%} of the secret test images; the target is {seen.profile.target:.2%}"
+    used = sum(len(worker.images()) for worker in seen.workers) / seen.profile.train_images
+    if used > MOST * seen.profile.epochs:
+        advice = f"Train for --epochs E, no longer: together the workers use each image {seen.profile.epochs} times."
+        return Finding(0, f"{told}, after {used:.3g} epochs' images instead of {seen.profile.epochs}", advice)
     if seen.checkpoint.secret < seen.profile.target:
         advice = f"{WORKERS} workers make 1/{WORKERS} of the updates: scale the rate by hvd.size() and warm it up."
         return Finding(0, told, advice)

@@ -31,6 +31,7 @@ from distributed import (
     KilledWorker,
     Nanny,
     Scheduler,
+    Security,
     SpecCluster,
     WorkerPlugin,
     get_worker,
@@ -121,13 +122,15 @@ def _options(slot: Slot, folder: Path) -> dict:
 @contextlib.contextmanager
 def local(slots: list[Slot], folder: Path) -> Iterator[Client]:
     """A cluster of this machine's `slots`, which listens on the loopback only; at the end nothing of it is left."""
-    here = {"host": HERE, "protocol": "tcp://"}
+    # Whoever may talk to a scheduler runs programs as its user: the others on this machine have no key to it.
+    security = Security.temporary()
+    here = {"host": HERE, "protocol": "tls://", "security": security}
     options = here | {"port": 0, "dashboard": False, "dashboard_address": f"{HERE}:0"}
     scheduler = {"cls": Scheduler, "options": options}
     workers = {number: {"cls": Nanny, "options": here | _options(slot, folder)} for number, slot in enumerate(slots)}
     _clear(folder)
     try:
-        with _dask(), SpecCluster(workers, scheduler) as cluster, Client(cluster) as client:
+        with _dask(), SpecCluster(workers, scheduler, security=security) as cluster, Client(cluster) as client:
             yield client
     finally:
         _clear(folder)

@@ -5,6 +5,7 @@ Its top level has a folder a student; below it, anywhere, the notebooks under th
 only files with those names are read, and what they hold is looked at when it is graded.
 """
 
+import errno
 import re
 import shutil
 import stat
@@ -26,6 +27,7 @@ from grader.notebook import MAX_BYTES
 MOODLE = re.compile(r".*_(\d+)_assignsubmission_.*")
 MAX_FILES = 100_000  # looked at
 MAX_STUDENT_FILES = 1000  # of a student; intake says what is too many for a program
+UNHOLDABLE = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
 KEPT = (STAMP_FILE, SECRET_FILE)
 
 Read = Callable[[int], bytes]  # gives at most so many bytes of a file
@@ -46,6 +48,7 @@ def take(source: Path, course: Course) -> int:
                 target = course.folder("submitted", student, assignment)
                 shutil.rmtree(target, ignore_errors=True)
                 target.parent.mkdir(parents=True, exist_ok=True)
+                Path(place, student, assignment).mkdir(parents=True, exist_ok=True)  # also if nothing could be written
                 Path(place, student, assignment).replace(target)
     except intake.DAMAGED as error:
         raise ArrivalError(f"{source} cannot be read to its end: {untrusted.printable(str(error))[:200]}") from None
@@ -64,9 +67,10 @@ def _sort(source: Path, course: Course, place: Path) -> list[tuple[str, str]]:
         for path, read in files:
             student = student_of(path.parts[0])
             for assignment, inner in _beside(homes.get(student, {}), path):
-                counts[student] += 1
-                if counts[student] <= MAX_STUDENT_FILES:
-                    most = MAX_BYTES if inner.suffix == ".ipynb" else intake.MAX_SOURCE_BYTES
+                notebook = inner.name == f"{assignment}.ipynb"
+                counts[student] += not notebook
+                if counts[student] <= MAX_STUDENT_FILES or notebook:
+                    most = MAX_BYTES if notebook else intake.MAX_SOURCE_BYTES
                     _write(place / student / assignment / inner, read(most + 1))
     return sorted((student, assignment) for student, found in homes.items() for assignment in found)
 
@@ -108,8 +112,13 @@ def student_of(name: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(content)
+    """Write a file; one that no folder can hold (a name too long, a file where a folder is) is not its class's loss."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    except OSError as error:
+        if error.errno not in UNHOLDABLE:
+            raise
 
 
 @contextmanager

@@ -64,7 +64,7 @@ class Class:
     def grade(self) -> int:
         """The exit status: see `run` above."""
         course, args = self.course, self.args
-        course.config  # noqa: B018  says it where there is no course yet
+        course.check()
         if args.assignment not in (None, *course.assignments):
             raise CourseError(f"no assignment {args.assignment}; released are: {', '.join(course.assignments)}")
         if args.source:
@@ -80,7 +80,14 @@ class Class:
         for one in found:
             penalise(course, one.student, one.assignment)
         self._show(found)
+        if not found:
+            raise CourseError(self._nothing())
         return 1 if self.failed else 0
+
+    def _nothing(self) -> str:
+        whose = f" of {self.args.student}" if self.args.student else ""
+        what = f" for {self.args.assignment}" if self.args.assignment else ""
+        return f"no submission{whose}{what} in {self.course.root / 'submitted'}; collect some, or name them with --from"
 
     def _known(self, one: Handed) -> bool:
         found = record.load(self.course.record(one.student, one.assignment))

@@ -22,7 +22,7 @@ def shown(size: Profile, points: float) -> tuple[str, ...]:
     return (
         f"{WORKERS} Horovod workers trained one network, over {size.epochs} epochs of {size.train_images:,} images of "
         f"re-keyed CIFAR-10, and earned {points:g} of 100 points.",
-        "A grader that watched the run from outside saw:",
+        "A grader that watched the run from inside and outside saw:",
         *(f"{asked[id][0].lower()}{asked[id][1:]}{'.' if id == MUST_PASS[-1] else ';'}" for id in MUST_PASS),
         f"The target is {size.target:.1%} of {size.test_images:,} images.",
     )

@@ -17,9 +17,10 @@ from grader.profile import load
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0, or 2 if there is nothing to sign with."""
+    """Exit status: 0, or 2 before the first release and if there is nothing to sign with."""
     course = Course(args.course.resolve())
     try:
+        course.check()
         signed = certify(course, args.profile, args.years, issuer.home())
     except (CourseError, issuer.IssuerError) as error:
         print(f"grader: {error}", file=sys.stderr)

@@ -45,11 +45,15 @@ class Course:
     def harness(self) -> Path:
         return self.root / "harness"
 
+    def check(self) -> None:
+        """Raises CourseError before the first release."""
+        if not (self.root / CONFIG).is_file():
+            raise CourseError(f"{self.root} is no course folder yet: make release COURSE={self.root}")
+
     @cached_property
     def config(self) -> Config:
         """nbgrader's configuration of this course. Raises CourseError before the first release."""
-        if not (self.root / CONFIG).is_file():
-            raise CourseError(f"{self.root} is no course folder yet: make release")
+        self.check()
         programs = str(Path(sys.executable).parent)
         if programs not in os.environ["PATH"].split(os.pathsep):  # nbgrader calls alembic by its name
             os.environ["PATH"] = os.pathsep.join([programs, os.environ["PATH"]])

@@ -42,6 +42,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0, or 2 before the first release."""
     course = Course(args.course.resolve())
     try:
+        course.check()
         table, summary = export(course)
     except CourseError as error:
         print(f"grader: {error}", file=sys.stderr)

@@ -17,6 +17,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0, 1 if a page could not be made or released, 2 before the first release."""
     course = Course(args.course.resolve())
     try:
+        course.check()
         graded = submissions(course)
         failed = [f"{student}, {name}" for student, name in _bar(graded, console) if not page(course, student, name)]
         for name in sorted({name for _, name in graded}):

@@ -20,6 +20,7 @@ CELL_SECONDS = 20
 START_SECONDS = 60  # for Python and IPython, on a busy machine
 TOTAL_SECONDS = 120
 MAX_BYTES = 4 * 2**20  # of all outputs together
+MAX_LINES = 50  # of a traceback
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
@@ -52,7 +53,7 @@ def read(content: bytes, count: int) -> tuple[list[list[NotebookNode]], str]:
 
 def _cleaned(outputs: object) -> Iterator[NotebookNode]:
     """The outputs that may be shown on an instructor's page: no markup, no script, no drawing but PNG."""
-    for output in outputs if isinstance(outputs, list) else []:
+    for output in outputs[: inside.MAX_OUTPUTS] if isinstance(outputs, list) else []:
         output = output if isinstance(output, dict) else {}
         kind = output.get("output_type")
         if kind == "stream":
@@ -60,7 +61,7 @@ def _cleaned(outputs: object) -> Iterator[NotebookNode]:
             yield new_output("stream", name=name, text=_text(output.get("text")))
         elif kind == "error":
             lines = output.get("traceback")
-            traceback = [_text(line) for line in lines] if isinstance(lines, list) else []
+            traceback = [_text(line) for line in lines[:MAX_LINES]] if isinstance(lines, list) else []
             yield new_output(
                 "error", ename=_text(output.get("ename")), evalue=_text(output.get("evalue")), traceback=traceback
             )

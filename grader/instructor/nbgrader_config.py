@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from grader.build import STUB
-from grader.instructor import plugins
+from grader.instructor import collect, plugins
 
 plugins.grade_safely()  # nbgrader's own autograding, formgrader's button too, then goes by `make autograde`'s way
 
@@ -11,6 +11,7 @@ c = get_config()  # noqa: F821  nbgrader provides it
 c.CourseDirectory.root = str(Path(__file__).parent)
 c.CourseDirectory.course_id = "distributed-deep-learning"
 c.Exchange.root = str(Path(__file__).parent / "exchange")  # on a cluster: a folder that all learners reach
+c.ExchangeFactory.collect = collect.SafeCollect
 c.ClearSolutions.code_stub = {"python": STUB}
 c.ExportApp.plugin_class = plugins.LmsExport
 c.AssignLatePenalties.plugin_class = plugins.PerDay

@@ -33,7 +33,7 @@ def _autograde(commands: argparse._SubParsersAction) -> None:
     add = _command(commands, "autograde", about, "autograde:run").add_argument
     add("--from", dest="source", type=Path, metavar="PATH", help="first take submissions from this folder or archive")
     add("--student", help="only this one (default: all)")
-    add("--assignment", help="only this one, like 05_convergence (default: all)")
+    add("--assignment", help="only this one, like 04_horovod (default: all)")
     add("--profile", choices=PROFILES, default="full", help="size of the four-worker runs (default: %(default)s)")
     add("--force", action="store_true", help="grade again what has not changed; manual points stay")
     add("--scheduler", metavar="ADDRESS", help="run the four-worker programs on this Dask cluster (default: here)")

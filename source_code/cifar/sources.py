@@ -125,7 +125,7 @@ def fetch(folder: Path | None = None) -> Path:
                     shutil.rmtree(leftover, ignore_errors=True)
                 _fetch_from_any(folder)
     except OSError as error:
-        stop(f"CIFAR-10 cannot be written to {folder}: {error.strerror}. Name another folder with --data-dir.")
+        stop(f"CIFAR-10 cannot be written to {folder}: {error.strerror}. Free it, or name another by XDG_CACHE_HOME.")
     return folder
 
 

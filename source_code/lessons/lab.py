@@ -28,9 +28,9 @@ def main(arguments: list[str] | None = None) -> int:
     args = _parse(arguments)
     root = (args.course or NOTEBOOKS).resolve()
     if args.course and not (root / "nbgrader_config.py").is_file():
-        return _stop(f"{args.course} is no course folder yet: make release")
+        return _stop(f"{args.course} is no course folder yet: make release COURSE={root}")
     if _taken(args.address, args.port):
-        return _stop(_taken_by(args.port))
+        return _stop(_taken_by(args.port, "formgrader" if args.course else "lab"))
     token = secrets.token_urlsafe(24)
     page = "formgrader" if args.course else "lab/tree/00_start_here.ipynb"
     shown = not args.no_browser and args.address == HOME and _has_browser()
@@ -93,13 +93,14 @@ def _taken(address: str, port: int) -> bool:
     return False
 
 
-def _taken_by(port: int) -> str:
+def _taken_by(port: int, target: str) -> str:
     """Who has the port, as far as Jupyter knows, and what to do."""
+    again = f"make {target} PORT={port + 1}"
     for server in list_running_servers():
         if server["port"] == port:
             there = f"http://localhost:{port}/lab?token={server['token']}"
-            return f"a JupyterLab is running already: open {there}, or end it, or: make lab PORT={port + 1}"
-    return f"port {port} is taken by another program; try: make lab PORT={port + 1}"
+            return f"a JupyterLab is running already: open {there}, or end it, or: {again}"
+    return f"port {port} is taken by another program; try: {again}"
 
 
 def _stop(message: str) -> int:

@@ -195,7 +195,7 @@ def test_links_pipes_and_large_files_are_not_followed_waited_for_or_swallowed(in
 
 def test_without_bubblewrap_one_line_names_the_command(folders: Folders, tmp_path: Path, monkeypatch):
     (tmp_path / "bin").mkdir()
-    for tool in ("sh", "prlimit"):
+    for tool in ("sh", "prlimit", "choom"):
         (tmp_path / "bin" / tool).symlink_to(f"/usr/bin/{tool}")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with (
@@ -204,6 +204,19 @@ def test_without_bubblewrap_one_line_names_the_command(folders: Folders, tmp_pat
     ):
         pass
     assert "\n" not in str(refused.value)
+
+
+def test_where_namespaces_are_forbidden_one_line_says_so(folders: Folders, tmp_path: Path, monkeypatch):
+    forbidden = tmp_path / "bwrap"
+    forbidden.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
+    forbidden.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with (
+        pytest.raises(IsolationError, match=r"No permissions to create .* forbids namespaces") as refused,
+        sandbox(lambda _: ["true"], folders, threads=1),
+    ):
+        pass
+    assert "\n" not in str(refused.value) and "apt-get" not in str(refused.value)
 
 
 def test_without_control_groups_resource_limits_take_their_place(inside, monkeypatch):

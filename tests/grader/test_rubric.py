@@ -62,6 +62,7 @@ ONE_MISTAKE = {
     "rank 0's accuracy": ("metrics", {"metrics": [metrics(1), metrics(2, test_accuracy=0.7)]}),
     "no metrics": ("metrics", {"metrics": [], "metrics_error": "metrics.jsonl was not written"}),
     "too little learnt": ("target", {"checkpoint": MISSED}),
+    "trained twice as long as asked": ("target", {"profile": dataclasses.replace(PROFILE, epochs=1)}),
     "all on one of four GPUs": ("device", {"workers": workers(first={"device": "cuda:0"}), "gpus": 4}),
 }  # fmt: skip
 

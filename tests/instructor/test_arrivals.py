@@ -175,3 +175,22 @@ def test_links_are_not_followed(course: Course, tmp_path: Path):
     found = handed.read(course, "ada", NAME)
     assert (found.notebook, found.program, found.timestamp) == (None, {}, None)
     assert "abcdefgh" not in found.secret and found.problem and found.program_problem
+
+
+def test_what_no_folder_can_hold_costs_nobody_else_anything(course: Course, tmp_path: Path):
+    files = {
+        **FILES,
+        f"eve/{NAME}.ipynb": NOTEBOOK, "eve/my_assignment/" + "\u5b66" * 100 + ".py": b"",
+        f"mallory/{NAME}.ipynb": NOTEBOOK, "mallory/my_assignment": b"a file", "mallory/my_assignment/train.py": b"",
+        f"peggy/{NAME}.ipynb": NOTEBOOK, **{f"peggy/my_assignment/{n}": b"" for n in range(1500)},
+    }  # fmt: skip
+    archive = zipped(files, tmp_path / "class.zip")
+    assert arrivals.take(archive, course) == 6
+    for student in ("ada", "eve", "mallory", "peggy"):
+        assert (course.folder("submitted", student, NAME) / f"{NAME}.ipynb").read_bytes() == NOTEBOOK
+
+
+def test_a_submission_of_which_nothing_can_be_written_is_there_all_the_same(course: Course, tmp_path: Path):
+    """Its notebook's folder is a file: it is graded, as one without a notebook."""
+    files = {f"eve/{NAME}.ipynb/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}.ipynb": NOTEBOOK}
+    assert arrivals.take(zipped(files, tmp_path / "class.zip"), course) == 2

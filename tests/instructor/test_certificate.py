@@ -107,6 +107,15 @@ def test_a_foreign_key_under_a_known_name_is_tampered(keys: Path, tmp_path: Path
     assert verified(forged, keys).state == "tampered"
 
 
+def test_a_strangers_name_does_not_steer_the_terminal(tmp_path: Path):
+    issuer.make(tmp_path / "theirs", "[/x] [link=https://evil.example]here[/link]")
+    (tmp_path / "theirs.jwt").write_text(
+        credential.sign(AWARD, issuer.of(tmp_path / "theirs"), issuer.signing_key(tmp_path / "theirs"))
+    )
+    done = run("verify", tmp_path / "theirs.jwt", home=tmp_path / "mine")
+    assert done.returncode == 4 and "[/x] [link=" in done.stdout and "Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("text", ["", "a.b.c", "e30.", "\0", "x" * 100_000])
 def test_anything_else_is_no_certificate(text: str, keys: Path):
     assert verified(text, keys).state == "no certificate"

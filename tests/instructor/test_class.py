@@ -11,6 +11,7 @@ import pytest
 from nbgrader.apps import NbGraderAPI
 from rich.console import Console
 
+from grader.__main__ import main
 from grader.instructor import autograde, export, feedback, record, release
 from grader.instructor.course import Course
 from tests.instructor import made_up
@@ -74,6 +75,11 @@ def test_feedback_shows_the_same_points(graded: Graded, number: int, assignment:
     student = made_up.name(number)
     shown = re.search(r"\(Score: ([\d.]+) / ([\d.]+)\)", page(graded, student, assignment))
     assert float(shown[1]) == pytest.approx(points(graded.course, student, assignment), abs=0.01)
+
+
+def test_a_mistyped_student_is_one_line(graded: Graded, capsys):
+    assert main(["autograde", "--course", str(graded.course.root), "--student", "nobody"]) == 2
+    assert "no submission of nobody in" in capsys.readouterr().err
 
 
 def test_feedback_is_released(graded: Graded):

@@ -66,6 +66,12 @@ def test_an_answer_that_a_cell_wrote_itself_is_read_whatever_it_is(content: byte
 
 
 @pytest.mark.slow
+def test_of_a_flood_of_outputs_few_are_shown():
+    content = b'{"outputs": [[' + b",".join([b'{"output_type": "error"}'] * 100_000) + b'], []], "stopped": ""}'
+    (flood, rest), _ = kernel.read(content, 2)
+    assert len(flood) == kernel.inside.MAX_OUTPUTS and rest == []
+
+
 def test_an_endless_loop_is_ended():
     outputs, stopped = shown("while True: pass", "print('after')")
     assert stopped or outputs[0][0].ename == "KeyboardInterrupt"

@@ -35,7 +35,7 @@ def test_a_taken_port_is_said_with_another_one_to_try(taken: int, capsys):
 
 def test_an_instructor_without_a_course_is_told_to_make_one(tmp_path: Path, capsys):
     assert lab.main(["--course", str(tmp_path)]) == 2
-    assert capsys.readouterr().err == f"lab: {tmp_path} is no course folder yet: make release\n"
+    assert capsys.readouterr().err == f"lab: {tmp_path} is no course folder yet: make release COURSE={tmp_path}\n"
 
 
 def test_without_a_browser_the_address_is_to_be_opened(monkeypatch):
