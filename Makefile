@@ -4,15 +4,18 @@ COURSE_ENV ?= .venv
 RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
 
-.PHONY: help setup course data tour lab build notebooks site image test test-all test-browser test-container also lint format calibrate benchmark overhead lock clean
+.PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser test-container also lint format calibrate benchmark overhead lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
 
+whole:
+	@test -d solutions || { echo "make: this is a learner's copy, without solutions and tests: make lab is for you" >&2; exit 2; }
+
 setup:  ## make .venv (or COURSE_ENV): locked dependencies and Horovod
 	@$(PYTHON) source_code/install/install.py
 
-course: data  ## from a bare machine to the first lesson, the assignment's, and the reference solution's grade card
+course: whole data  ## from a bare machine to the first lesson, the assignment's, and the reference solution's grade card
 	$(RUN) -m lessons --only 00 08
 	$(RUN) -m grader check solutions/assignment --trusted --output runs/course
 
@@ -30,19 +33,19 @@ PORT ?= 8888
 lab: data  ## open the lessons' notebooks in JupyterLab, at Start Here (PORT=8888)
 	@$(RUN) -m lessons.lab --port $(PORT)
 
-build: setup  ## make notebooks/ from the lessons' texts, solutions/NN_name.py
+build: whole setup  ## make notebooks/ from the lessons' texts, solutions/NN_name.py
 	@$(RUN) -m grader build
 
 PROFILE ?= quick
-site: notebooks  ## the same: its pages are a site, runs/PROFILE/index.html
-
-notebooks: data  ## execute all lessons, solved, into runs/PROFILE (PROFILE=quick, laptop or gpu)
+notebooks: whole data  ## execute all lessons, solved, into runs/PROFILE (PROFILE=quick, laptop or gpu)
 	$(RUN) -m lessons --profile $(PROFILE)
+
+site: notebooks  ## the same: its pages are a site, runs/PROFILE/index.html
 
 COURSE ?= grader/work
 STUDENTS ?= 6
 .PHONY: release autograde formgrader feedback export certificates class
-release: setup  ## instructors: make the assignments from the lessons, and release them with nbgrader
+release: whole setup  ## instructors: make the assignments from the lessons, and release them with nbgrader
 	$(RUN) -m grader release --course $(COURSE)
 
 autograde: data  ## instructors: grade what was handed in into nbgrader's gradebook (FROM=folder or archive)
@@ -60,17 +63,17 @@ export: setup  ## instructors: the table for an LMS, the class's summary
 certificates: setup  ## instructors: sign a certificate for all who passed
 	$(RUN) -m grader certify --course $(COURSE)
 
-class: data  ## grade a made-up class from nothing, and compare with what was expected (STUDENTS=6, 30 is the most)
+class: whole data  ## grade a made-up class from nothing, and compare with what was expected (STUDENTS=6, 30 is the most)
 	$(RUN) -m tests.instructor.made_up runs/class --students $(STUDENTS)
 
 TARGET ?= learner
-image: setup  ## build the container's image with docker or buildah (TARGET=learner or grade, BASE=another base image, GPUS=how many)
+image: whole setup  ## build the container's image with docker or buildah (TARGET=learner or grade, BASE=another base image, GPUS=how many)
 	$(RUN) source_code/install/image.py --target $(TARGET) $(if $(BASE),--base "$(BASE)") $(if $(GPUS),--gpus $(GPUS))
 
-test: setup lint  ## everything that CI runs
+test: whole setup lint  ## everything that CI runs
 	$(RUN) -m pytest
 
-test-all: also lint  ## everything that is checked, the long parts as well (two hours; as root, for the container)
+test-all: whole also lint  ## everything that is checked, the long parts as well (two hours; as root, for the container)
 	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
 
 test-browser: also  ## a learner's first hour and an instructor's look, in Chromium; pictures in runs/browser
@@ -79,7 +82,7 @@ test-browser: also  ## a learner's first hour and an instructor's look, in Chrom
 test-container: also  ## build the images on a base made by debootstrap, and run things in them; as root
 	$(RUN) -m pytest -m "slow or not slow" tests/container
 
-also: setup
+also: whole setup
 	@$(PYTHON) source_code/install/install.py --also chromium buildah debootstrap
 
 
@@ -91,13 +94,14 @@ format: setup  ## format the code and mend what the linter can mend
 	$(RUN) -m ruff check --fix
 	$(RUN) -m ruff format
 
-calibrate: setup  ## measure where the assignment's target must lie (90 minutes; goes on where it was interrupted)
+calibrate: whole setup  ## measure where the assignment's targets must lie (two hours; goes on where it was interrupted)
 	$(RUN) -m benchmarks calibrate
+	$(RUN) -m benchmarks calibrate --profile fast
 
 benchmark: data  ## compare our speed with what people would pick instead (30 minutes; goes on where it was interrupted)
 	$(RUN) -m benchmarks speed
 
-overhead: setup  ## measure what being graded costs a run (20 minutes; goes on where it was interrupted)
+overhead: whole setup  ## measure what being graded costs a run (20 minutes; goes on where it was interrupted)
 	$(RUN) -m benchmarks overhead
 
 lock: setup  ## write requirements.txt from pyproject.toml
@@ -105,5 +109,5 @@ lock: setup  ## write requirements.txt from pyproject.toml
 		--no-emit-trusted-host --no-emit-options --no-header --no-annotate -o requirements.txt pyproject.toml
 	sed -i 's/+c[pu][u0-9]*$$//' requirements.txt
 
-clean:  ## remove the environment and what runs left (not the user's cache)
+clean:  ## remove .venv and what runs left (not the user's cache)
 	rm -rf .venv runs

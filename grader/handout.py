@@ -11,9 +11,10 @@ from grader import exercises
 from grader.build import REPOSITORY
 
 GIVEN = (
-    "source_code", "notebooks", "grader", "benchmarks", "Makefile", "README.md", "LICENSE", "pyproject.toml",
-    "requirements.txt", "environment.yml",
+    "source_code", "notebooks", "grader", "benchmarks", "Makefile", "LICENSE", "pyproject.toml", "requirements.txt",
+    "environment.yml",
 )  # fmt: skip
+README = Path("docs") / "learners.md"  # in the place of the repository's
 MADE_HERE = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoints", "live", "work")
 
 
@@ -33,6 +34,7 @@ def handout(target: Path, repository: Path = REPOSITORY) -> None:
             shutil.copytree(source, target / name, ignore=MADE_HERE)
         else:
             shutil.copy(source, target)
+    shutil.copy(repository / README, target / "README.md")
     for path in with_answers():
         (target / path).unlink()
 

@@ -1,7 +1,11 @@
 """What holds for the repository as a whole."""
 
+import ast
 import re
 import subprocess
+import sys
+import tomllib
+from importlib import metadata
 
 import pytest
 import yaml
@@ -39,6 +43,30 @@ def test_no_file_names_a_package_registry():
     hosts = re.compile("registry\\." + r"npmjs|pypi\." + r"org|python" + r"hosted|deb\.debian\." + "org")
     for name in tracked():
         assert not hosts.search((REPOSITORY / name).read_text(errors="replace")), name
+
+
+def test_links_between_texts_lead_somewhere():
+    for name in (name for name in tracked() if name.endswith(".md")):
+        text = (REPOSITORY / name).read_text()
+        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)[^)]*\)", text):
+            assert ((REPOSITORY / name).parent / link).exists(), f"{name}: {link}"
+
+
+def test_each_library_that_is_imported_is_declared_with_its_reason():
+    """A library that comes along with another one may leave with it."""
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+    declared = {re.match(r"[\w-]+", line)[0].lower() for line in project["project"]["dependencies"]} | {"horovod"}
+    own = {"cifar", "lessons", "benchmarks", "grader", "install", "observation"}
+    homes = metadata.packages_distributions()
+    for name in (
+        name for name in tracked() if name.endswith(".py") and name.startswith(("source_", "grader", "bench"))
+    ):
+        for node in ast.walk(ast.parse((REPOSITORY / name).read_text())):
+            modules = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
+            modules += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            for top in {module.partition(".")[0] for module in modules if module} - own - set(sys.stdlib_module_names):
+                brought = {home.lower().replace("_", "-") for home in homes.get(top, [])}
+                assert not brought or brought & declared, f"{name}: {top}, of {brought}"
 
 
 SEEDS = 10  # an arm, at the least

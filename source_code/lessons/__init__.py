@@ -10,7 +10,7 @@ import importlib
 _HOMES = {
     "RunError": "running", "horovodrun": "running",
     "live": "claims", "saved": "claims",
-    "axes": "figures", "panels": "figures", "show": "figures", "show_picture": "figures",
+    "axes": "figures", "panels": "figures", "show": "figures",
 }  # fmt: skip
 __all__ = list(_HOMES)
 

@@ -13,10 +13,9 @@ from IPython.display import HTML, display
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
-from benchmarks.claim import Picture
 from benchmarks.plots import SIZE, STYLE, axes, panels
 
-__all__ = ["axes", "panels", "show", "show_picture"]
+__all__ = ["axes", "panels", "show"]
 
 DPI = 144  # sharp on a screen that shows two pixels for one
 PAGE = {
@@ -43,11 +42,6 @@ def show(figure: Figure, alt: str, caption: str) -> None:
 def show_file(png: Path, alt: str, caption: str) -> None:
     """Display a PNG file, in the same way."""
     display(HTML(_page(png.read_bytes(), alt, caption), metadata={"alt": alt}))
-
-
-def show_picture(picture: Picture) -> None:
-    """Display the picture that a claim of `benchmarks.claims` makes of its runs."""
-    show(picture.figure, picture.alt, picture.caption)
 
 
 def _png(figure: Figure) -> bytes:

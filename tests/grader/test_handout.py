@@ -1,6 +1,7 @@
 """A learner's copy of the course: what is not in it, and that exercises are checked there all the same."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -38,6 +39,22 @@ def test_it_has_no_solutions_no_tests_and_no_reference_of_an_exercise(copy: Path
     assert left & set(exercises.IDS) == {"shard_indices"}, "the one exercise that holds no answer"
     assert not [path for path in copy.rglob("*.ipynb") if "BEGIN SOLUTION" in path.read_text()]
     assert not [path for path in copy.rglob("*") if path.name in ("__pycache__", "work", "live")]
+
+
+def test_its_readme_names_only_what_is_there(copy: Path):
+    readme, makefile = (copy / "README.md").read_text(), (copy / "Makefile").read_text()
+    needs = dict(re.findall(r"^([a-z-]+):([^#\n]*)", makefile, flags=re.MULTILINE))
+    for target in re.findall(r"\bmake ([a-z]+)", readme):
+        assert target not in needs or "whole" not in needs[target].split(), target
+        assert target in needs or f"`make {target}" not in readme, target
+    for path in re.findall(r"`((?:source_code|notebooks|docs)/[^`]*/?)`", readme):
+        assert (copy / path).exists() or path == "notebooks/my_assignment/", path
+    assert not re.search(r"\]\((?!http)", readme), "a link to a file"
+
+
+def test_what_needs_the_whole_repository_says_so_there(copy: Path):
+    done = subprocess.run(["make", "course"], cwd=copy, capture_output=True, text=True, check=False)
+    assert done.returncode == 2 and "learner's copy" in done.stderr and "Traceback" not in done.stderr
 
 
 def test_an_exercise_is_checked_there_without_its_reference(copy: Path):

@@ -80,7 +80,9 @@ def test_nobody_hands_in_for_another_and_no_name_ends_the_collection(inbound: Pa
     course, said = collect(inbound)
     assert [path.name for path in (course.root / "submitted").iterdir() if (path / NAME).exists()] == [ME]
     assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "mine"
-    assert f"it belongs to {ME}, not to ada" in said and said.count("not collected") == 3  # nbgrader sees no name that begins with a dot
+    assert (
+        f"it belongs to {ME}, not to ada" in said and said.count("not collected") == 3
+    )  # nbgrader sees no name that begins with a dot
 
 
 def test_where_ids_are_no_accounts_all_are_collected(inbound: Path):

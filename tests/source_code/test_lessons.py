@@ -17,7 +17,6 @@ from nbgrader.utils import determine_grade
 
 import lessons
 from benchmarks import table
-from benchmarks.claim import Picture
 from benchmarks.plots import COLOURS
 from cifar.process import cores
 from grader import build
@@ -127,7 +126,7 @@ def test_the_same_figure_gives_the_same_bytes(shown: list):
     for _ in range(2):
         figure, axes = lessons.axes("update", "loss")
         axes.plot([1, 2], [2, 1])
-        lessons.show_picture(Picture(figure, "a line that falls", "from 2 to 1"))
+        lessons.show(figure, "a line that falls", "from 2 to 1")
     assert shown[0].data == shown[1].data
 
 
