@@ -4,6 +4,7 @@ Each is a whole program, launched as a learner would, ended after ten minutes: "
 starts with the first epoch and counts evaluations; processor time counts all workers from their start.
 """
 
+import contextlib
 import json
 import resource
 import subprocess
@@ -12,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+import psutil
 
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
@@ -36,25 +38,45 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
         program = [*PROGRAMS[arm][1], "--seed", seed, "--output-dir", folder, "--images", settings["images"]]
         command = ["horovodrun", "-np", str(WORKERS), sys.executable, *map(str, program)]
-        before = _processor()
-        try:
-            with running(command, WORKERS, {}) as launcher:
-                log, _ = launcher.communicate(timeout=settings["limit"])
-            if launcher.returncode != 0:
-                raise RuntimeError(f"{arm} failed:\n{log[-2000:]}")
-        except subprocess.TimeoutExpired:  # what it has done by now counts
-            pass
+        processor = _run(command, settings["limit"])
         path = Path(folder) / "metrics.jsonl"
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
     return {
         "accuracy": [line["test_accuracy"] for line in lines],
-        "seconds": np.cumsum([line["seconds"] for line in lines]).tolist(), "processor": _processor() - before,
+        "seconds": np.cumsum([line["seconds"] for line in lines]).tolist(), "processor": processor,
     }  # fmt: skip
 
 
-def _processor() -> float:
+def _run(command: list[str], limit: float) -> float:
+    """Run until the end or the limit, which is no failure: what has been done by then counts. Processor seconds."""
+    before, used = _waited_for(), 0.0
+    try:
+        with running(command, WORKERS, {}) as launcher:
+            try:
+                log, _ = launcher.communicate(timeout=limit)
+            except subprocess.TimeoutExpired:
+                used = _alive(psutil.Process(launcher.pid))
+                raise
+    except subprocess.TimeoutExpired:
+        return used
+    if launcher.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{log[-2000:]}")
+    return _waited_for() - before
+
+
+def _waited_for() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def _alive(launcher: psutil.Process) -> float:
+    """Processor seconds of a process and its descendants, those that have ended included."""
+    total = 0.0
+    for process in (launcher, *launcher.children(recursive=True)):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            total += times.user + times.system + times.children_user + times.children_system
+    return total
 
 
 def seconds_to(run: Values, target: float) -> float | None:
