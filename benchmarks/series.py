@@ -18,8 +18,10 @@ class Series:
 
     @property
     def runs(self) -> Runs:
-        """The measured values."""
-        return {arm: [file["values"] for file in files] for arm, files in self.files.items()}
+        """The measured values, of the seeds that all measured arms have: of an interrupted series, the whole part."""
+        seeds = [{file["seed"] for file in files} for files in self.files.values() if files]
+        shared = set.intersection(*seeds) if seeds else set()
+        return {arm: [file["values"] for file in files if file["seed"] in shared] for arm, files in self.files.items()}
 
     @property
     def missing(self) -> list[str]:

@@ -45,7 +45,9 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """The interval where value i of both arms comes from the same seed."""
+    """The interval where value i of both arms comes from the same seed. ValueError if they are not equally many."""
+    if len(a) != len(b):
+        raise ValueError(f"{len(a)} values and {len(b)}: pairs need equally many")
     differences = np.subtract(a, b)
     mean = float(differences.mean())
     if len(differences) < 2:

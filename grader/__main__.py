@@ -35,6 +35,9 @@ def _check(args: argparse.Namespace, console: Console) -> int:
     except (SubmissionError, IsolationError) as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
+    except FileExistsError as error:
+        print(f"grader: {error}; name another folder with --output", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("grader: interrupted; the run was ended, nothing was graded", file=sys.stderr)
         return 130

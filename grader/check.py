@@ -26,9 +26,11 @@ def check(
 
     Both call it by `name`, or else by its path. `isolate` is isolation.sandbox, or isolation.trusted for one's own
     code. Raises intake.SubmissionError if the submission cannot be launched at all, isolation.IsolationError if the
-    sandbox cannot be had.
+    sandbox cannot be had, FileExistsError where `root` holds files of its own under the names of a check's.
     """
     folders = Folders(root)
+    if any(submission.resolve().is_relative_to(part.resolve()) for part in (folders.source, folders.output)):
+        raise intake.SubmissionError(f"{submission} is a copy that this check would replace: name what you wrote")
     folders.clear()
     intake.take(submission, folders.source)
     data = datakey.rekey(sources.fetch(), key, profile.train_images, profile.test_images)

@@ -4,6 +4,7 @@ import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
+MARK = ".grader"  # in a folder that a run has used
 HOOKS = Path(__file__).with_name("hooks")
 
 
@@ -58,8 +59,18 @@ class Folders:
         return self.root / "certificate-preview.png"
 
     def clear(self) -> None:
-        """Remove what an earlier run left here, and nothing else: the folder is the caller's."""
-        for folder in (self.source, self.data, self.output, self.observe):
+        """Remove what an earlier run left here, and nothing else: the folder is the caller's.
+
+        Raises FileExistsError where something has a name that a run uses, and no run has left it.
+        """
+        folders = (self.source, self.data, self.output, self.observe)
+        files = (self.log, self.report, self.page, self.preview)
+        there = [path for path in (*folders, *files) if path.exists()]
+        if there and not (self.root / MARK).exists():
+            raise FileExistsError(f"{there[0]} is there, and no check has left it")
+        for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
-        for file in (self.log, self.report, self.page, self.preview):
+        for file in files:
             file.unlink(missing_ok=True)
+        self.root.mkdir(parents=True, exist_ok=True)
+        (self.root / MARK).touch()

@@ -24,6 +24,7 @@ import torch
 import cifar
 from grader import limits, untrusted
 from grader.folders import HOOKS, Folders
+from grader.profile import WORKERS
 
 INSIDE = Folders(Path("/submission"))
 INSTALL = "On Debian: sudo apt-get install bubblewrap"
@@ -59,6 +60,7 @@ def environment(folders: Folders, home: str, threads: int) -> dict[str, str]:
         "PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HOOKS),
         "GRADER_OBSERVE": str(folders.observe), "HOROVOD_TIMELINE": "DYNAMIC",
+        **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},  # a slot's GPUs
     }  # fmt: skip
 
 
@@ -91,7 +93,7 @@ def _machine_loopback() -> Callable[[], int | None]:
 
 def _gpus_exchange() -> bool:
     """Whether gradients go from GPU to GPU, past the loopback."""
-    return torch.cuda.is_available() and bool(hvd.nccl_built())
+    return torch.cuda.device_count() >= WORKERS and bool(hvd.nccl_built())
 
 
 def descendants(pid: int) -> list[psutil.Process]:

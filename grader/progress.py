@@ -2,6 +2,7 @@
 
 import time
 
+import horovod.torch as hvd
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -26,7 +27,7 @@ PROBE_IMAGES, PROBE_UPDATES = 64, 6  # a second on two slow cores: an expected t
 
 def reference_seconds(profile: Profile) -> float:
     """How long the reference may take on this machine, from the speed of a few of its updates here and now."""
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device("cuda" if torch.cuda.is_available() and hvd.cuda_built() else "cpu")
     net = ResNet9(NETWORK_WIDTH).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda update: 1)

@@ -33,8 +33,9 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # that no network can mend: all workers wait for the **slowest**. If computing an update takes a random time, the
 # expected maximum over $K$ workers grows with $K$, even if nobody is slow for long. Such workers are called stragglers.
 #
-# Is synchronous training impractical past tens of GPUs, as one of our sources says? We measure both constants here, on
-# real workers, and how much the time of an update varies. With these we simulate thousands of workers, since we do not
+# Horovod adds one more: its background threads must agree that all are ready, once for each exchange, whatever $K$ and
+# $n$. Is synchronous training impractical past tens of GPUs, as one of our sources says? We measure the three constants
+# here, on real workers, and how much the time of an update varies. With these we simulate thousands of workers, since we do not
 # have them. Look at where each line crosses one half: to the right of it, workers wait more than they compute.
 
 # %%
@@ -66,12 +67,12 @@ result = saved("C14")
 # %%
 import numpy as np
 
-from benchmarks.claims.c14 import fit
+from benchmarks.claims.c14 import fit, ring
 
-alpha, beta = fit(runs["machine"][0])
+constants = fit(runs["machine"][0])
 update = np.median(runs["machine"][0]["updates"])
 for parameters in (0.5e6, 25e6, 1e9):
-    exchange = [2 * (k - 1) * alpha + 2 * (k - 1) / k * 4 * parameters * beta for k in (2, 16, 256, 4096)]
+    exchange = [ring(constants, k, 4 * parameters) for k in (2, 16, 256, 4096)]
     shares = ", ".join(f"{update / (update + seconds):.1%}" for seconds in exchange)
     print(f"{parameters / 1e6:6.1f} M parameters, an update of {update:.2f} s: {shares} (2, 16, 256, 4,096 workers)")
 

@@ -80,17 +80,17 @@ def gained(runs: Runs, name: str) -> Difference:
     return difference(accuracies(runs, f"{name}-warmup"), accuracies(runs, f"{name}-scaled"))
 
 
-def fails(runs: Runs, name: str) -> bool:
-    """Whether the scaled rate, used from the first update on, makes the loss spike in most runs, or some diverge."""
-    found = runs[f"{name}-scaled"]
+def fails(runs: Runs, name: str, mode: str = "scaled") -> bool:
+    """Whether the scaled rate, by default used from the first update on, makes most losses spike, or some diverge."""
+    found = runs[f"{name}-{mode}"]
     return any(map(diverged, found)) or float(np.median([peak(run) for run in found])) > SPIKE
 
 
 def cured(runs: Runs, name: str) -> bool:
-    """Whether warmup raises accuracy, or lets most runs learn where most had diverged."""
+    """Whether with warmup the loss no longer spikes, and accuracy is higher, or most runs learn where most diverged."""
     both = [[diverged(run) for run in runs[f"{name}-{mode}"]] for mode in ("scaled", "warmup")]
     saved = min(map(len, both)) >= MAJORITY and np.mean(both[0]) > 0.5 > np.mean(both[1])
-    return bool(gained(runs, name).low > 0 or saved)
+    return not fails(runs, name, "warmup") and bool(gained(runs, name).low > 0 or saved)
 
 
 def judge(runs: Runs) -> Verdict:

@@ -7,6 +7,7 @@ batch normalisation, the scaled rate, its warmup, the optimizer. LAMB and Nester
 compete at three rates each.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -18,7 +19,7 @@ from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
 from benchmarks.spread import Difference, deviation, difference
 from benchmarks.training import Recipe, evaluate, train
-from cifar.data import shuffle
+from cifar.data import shuffle, updates_per_epoch
 from cifar.lamb import Lamb, parameter_groups
 from cifar.model import BootcampResNet, no_norm
 from cifar.schedule import decay_factor, warmup_factor
@@ -69,6 +70,8 @@ def _warmup_and_decay(epochs: int, update: int, updates_an_epoch: int) -> float:
     return min((update + 1) / warmup, decay_factor(update, 0, last) / (1 - warmup / last))
 
 
+Factor = Callable[[int, int, int], float]
+
 # What an arm's script has: normalisation, optimizer, factor of the rate.
 SCRIPTS = {
     "base": (no_norm, _adam, _constant),
@@ -88,10 +91,18 @@ def recipe(arm: str, seed: int, settings: Settings) -> Recipe:
         factor = partial(_warmup_and_decay, settings["epochs"])
         return Recipe(optimizer=optimizer, size=int(size), factor=factor, **common)
     norm, optimizer, factor = SCRIPTS[words[-1]]
-    parts = {"net": partial(BootcampResNet, norm=norm), "optimizer": optimizer, "factor": partial(factor, int(size))}
+    parts = {"net": partial(BootcampResNet, norm=norm), "optimizer": optimizer}
     if words[0] == "same":  # the mean of equal gradients is the gradient: one worker computes what all do
-        return Recipe(**parts, **common, order=partial(_first_part, settings["images"], int(size), seed))
-    return Recipe(size=int(size), **parts, **common)
+        made = updates_per_epoch(settings["images"], settings["batch_size"], int(size))  # as many as all of them make
+        factor_of_all = partial(_by_all, factor, int(size), made)
+        order = partial(_first_part, settings["images"], int(size), seed)
+        return Recipe(**parts, **common, factor=factor_of_all, order=order)
+    return Recipe(size=int(size), **parts, **common, factor=partial(factor, int(size)))
+
+
+def _by_all(factor: Factor, size: int, made: int, update: int, updates_an_epoch: int) -> float:
+    """A script's factor for one worker that stands for `size`, which together make `made` updates an epoch."""
+    return factor(size, update, made)
 
 
 def _first_part(images: int, size: int, seed: int, epoch: int, rank: int) -> Tensor:

@@ -26,7 +26,7 @@ AIMS = {("alone", 512): 0.95, ("alone", 64): 0.90, ("ddp", 512): 0.97, ("ddp", 6
 def run(arm: str, seed: int, settings: Settings) -> Values:
     """Images/s of four workers together, as the slowest of them sees it."""
     network, batch, way = arm.split("-")
-    updates = max(1, settings["images"] // WORKERS // int(batch))
+    updates = max(settings["updates"], settings["images"] // WORKERS // int(batch))
     options = {"network": network, "batch_size": int(batch), "updates": updates}
     if way in HOROVOD:
         environment, means = HOROVOD[way]
@@ -51,30 +51,36 @@ def ratios(runs: Runs, network: str, batch: int, other: str) -> np.ndarray:
 def table(runs: Runs) -> Table:
     """A row a ratio that has an aim."""
     rows = [
-        (name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 2), f"at least {aim:.2f}", met)
+        (
+            name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 2), f"at least {aim:.2f}",
+            met(runs, network, batch, other),
+        )
         for network, name in NAMES.items()
         for (other, batch), aim in AIMS.items()
-        for met in ["yes" if reached(runs, network, batch, other) else "no"]
-    ]
+    ]  # fmt: skip
     return Table(("network", "images a worker", "our speed over", "ratio", "aim", "met"), rows)
 
 
-def reached(runs: Runs, network: str, batch: int, other: str) -> bool:
-    """Whether the median of a ratio is what we aim at."""
-    return bool(np.median(ratios(runs, network, batch, other)) >= AIMS[other, batch])
+def met(runs: Runs, network: str, batch: int, other: str) -> str:
+    """Whether a ratio is what we aim at: yes or no where all rounds say so, else in how many."""
+    enough = ratios(runs, network, batch, other) >= AIMS[other, batch]
+    if enough.all() or not enough.any():
+        return "yes" if enough.all() else "no"
+    return f"in {enough.sum()} of {len(enough)} rounds"
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if every aim is reached, fails if none is."""
-    found = {(network, *aim): reached(runs, network, aim[1], aim[0]) for network in NAMES for aim in AIMS}
-    word = "holds" if all(found.values()) else "depends" if any(found.values()) else "fails"
+    """Holds if every aim is met in every round, fails if none is in any."""
+    told = {(network, *aim): met(runs, network, aim[1], aim[0]) for network in NAMES for aim in AIMS}
+    found = {key: word == "yes" for key, word in told.items()}
+    word = "holds" if all(found.values()) else "fails" if set(told.values()) == {"no"} else "depends"
     missed = [
         f"{NAMES[network]} with {batch} images a worker over {WAYS[other]}: "
         f"{np.median(ratios(runs, network, batch, other)):.2f} instead of {AIMS[other, batch]:.2f}"
-        for (network, other, batch), met in found.items()
-        if not met
+        for (network, other, batch), yes in found.items()
+        if not yes
     ]
-    text = f"{sum(found.values())} of {len(found)} aims are met"
+    text = f"{sum(found.values())} of {len(found)} aims are met in every round"
     return Verdict(word, f"{text}; not: {'; '.join(missed)}." if missed else f"{text}.")
 
 
@@ -104,13 +110,14 @@ def picture(runs: Runs) -> Picture:
 
 CLAIM = Claim(
     id="communication",
-    statement="Exchanging gradients costs little, and no more than with the others.",
+    statement="Exchanging gradients costs little, hardly more than with DDP, and with small batches far less than with "
+    "stock Horovod.",
     source="",
     lesson="04_horovod",
     arms=tuple(f"{network}-{batch}-{way}" for network in NAMES for batch in BATCHES for way in WAYS),
     seeds=5,
-    settings={"images": 8192},
-    quick={"images": 512},
+    settings={"images": 8192, "updates": 8},
+    quick={"images": 512, "updates": 2},
     run=run,
     judge=judge,
     picture=picture,

@@ -1,7 +1,8 @@
 """How fast is one worker's step? Ours beside a plain loop, and beside what the processor can multiply.
 
-A training step multiplies and adds three times what a forward pass does (forward, and two gradients), so images/s can
-be at most peak / (3 x floating-point operations of one image forward); the peak is measured here, on large matrices.
+A training step multiplies and adds three times what a forward pass does: forward, and the gradients of weights and of
+inputs, which the first convolution does not need. So images/s can be at most the peak over so many operations; the peak
+is measured here, on large matrices.
 """
 
 import subprocess
@@ -24,7 +25,8 @@ from cifar.workers import autocast, use_device
 BATCH = 512  # of both loops
 MATRIX = 2048  # rows and columns of the matrices
 PRODUCTS = 5
-AIM = 0.80
+AIM = 0.80  # share of the peak
+FACTOR = 2.0  # times the plain loop's speed: "far faster"
 # Kinds of PyTorch's operators, by a part of their names; what is in none of them is "other".
 KINDS = {
     "convolution": ("conv",),
@@ -46,7 +48,7 @@ def ours(network: str, updates: int) -> dict:
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
         loop.seconds(net, optimizer, data, 1, lambda: None)
     return {
-        "images_per_s": updates * BATCH / seconds, "operations": operations(net), "time": _by_kind(profiler),
+        "images_per_s": updates * BATCH / seconds, "operations": of_a_step(net), "time": _by_kind(profiler),
         "bf16": isinstance(autocast(torch.device("cpu")), torch.autocast),
     }  # fmt: skip
 
@@ -58,6 +60,12 @@ def operations(net: nn.Module) -> int:
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         net(torch.zeros(1, 3, 32, 32))
     return counter.get_total_flops()
+
+
+def of_a_step(net: nn.Module) -> int:
+    """Floating-point operations of one image's training step, the first convolution's input gradient left out."""
+    first = next(module for module in net.modules() if isinstance(module, nn.Conv2d))
+    return 3 * operations(net) - operations(first)
 
 
 def _by_kind(profiler: torch.profiler.profile) -> dict[str, float]:
@@ -112,7 +120,7 @@ def shares(runs: Runs, network: str) -> np.ndarray:
     """Our speed over the most that the peak of its number format allows, a value a round."""
     pairs = zip(runs[f"{network}-ours"], runs["peak"], strict=False)
     return np.array([
-        3 * run["operations"] * run["images_per_s"] / peak["bfloat16" if run["bf16"] else "float32"]
+        run["operations"] * run["images_per_s"] / peak["bfloat16" if run["bf16"] else "float32"]
         for run, peak in pairs
     ])  # fmt: skip
 
@@ -139,12 +147,17 @@ def _format(runs: Runs, network: str) -> str:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if ResNet-9 reaches the aimed share of the peak; the sentence says where its time goes."""
+    """Holds if both networks reach both aims, fails if none does; the sentence says where ResNet-9's time goes."""
     share = float(np.median(shares(runs, "resnet9")))
+    aims = [np.median(shares(runs, network)) >= AIM for network in NAMES]
+    aims += [np.median(_factors(runs, network)) >= FACTOR for network in NAMES]
     spent = {kind: np.mean([run["time"][kind] for run in runs["resnet9-ours"]]) for kind in [*KINDS, "other"]}
     where = ", ".join(f"{kind} {part:.0%}" for kind, part in spent.items())
-    text = f"ResNet-9 reaches {share:.0%} of the peak of {_format(runs, 'resnet9')}; the aim is {AIM:.0%}"
-    return Verdict("holds" if share >= AIM else "fails", f"{text}. Its time goes into: {where}.")
+    text = f"ResNet-9 reaches {share:.0%} of the peak of {_format(runs, 'resnet9')} (the aim: {AIM:.0%})"
+    factors = ", ".join(f"{NAMES[network]} {np.median(_factors(runs, network)):.1f}" for network in NAMES)
+    word = "holds" if all(aims) else "depends" if any(aims) else "fails"
+    told = f"Times the plain loop's speed: {factors} (the aim: {FACTOR:.0f}). ResNet-9's time goes into: {where}."
+    return Verdict(word, f"{text}. {told}")
 
 
 def picture(runs: Runs) -> Picture:

@@ -53,7 +53,9 @@ def speed(network: str, batch_size: int, updates: int) -> float:
     """Images/s of so many updates."""
     net = build(network)
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
-    loader = DataLoader(Pictures(IMAGES), batch_size, shuffle=True, num_workers=LOADERS, drop_last=True)
+    # One epoch holds all that is timed: a loader starts its processes anew with each, here far too often.
+    pictures = Pictures(max(IMAGES, (WARM_UPDATES + updates) * batch_size))
+    loader = DataLoader(pictures, batch_size, shuffle=True, num_workers=LOADERS, drop_last=True)
     done = 0
     while True:
         for images, labels in loader:

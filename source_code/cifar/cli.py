@@ -1,6 +1,7 @@
 """The options that the lesson scripts share."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import NoReturn
 
@@ -75,4 +76,7 @@ def parse(description: str, epochs: int, batch_size: int, lr: float, arguments: 
         default="auto",
         help="where to compute: auto takes GPUs where there are any (default: %(default)s)",
     )
-    return parser.parse_args(arguments)  # fmt: skip
+    args, workers = parser.parse_args(arguments), int(os.environ.get("HOROVOD_SIZE", 1))
+    if args.images is not None and args.images < workers:
+        parser.error(f"--images {args.images}: {workers} workers need one each, or more")
+    return args

@@ -26,6 +26,8 @@ class _Later(ModuleType):
         return function
 
     def __getattr__(self, name: str) -> object:
+        if name.startswith("__") and name != "__path__":  # `inspect` asks every module for its file, in mid-import too
+            raise AttributeError(name)
         if sys.modules.get(COMPILER) is self:
             del sys.modules[COMPILER], torch._dynamo
         return getattr(importlib.import_module(COMPILER), name)

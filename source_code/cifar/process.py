@@ -21,11 +21,10 @@ if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > cores():
 def stop(message: str, program: str = "", status: int = 1) -> NoReturn:
     """End this worker with one line on stderr, said by the first worker of each machine, and an exit status.
 
-    The others keep silent and wait: the launcher ends all workers when the first one leaves, and the one that speaks
-    must have spoken by then.
+    The others wait: the launcher ends all workers when the first one leaves, and the one that speaks must have spoken
+    by then. Whoever is still there after that has a reason of its own, and says it.
     """
-    if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) == 0:
-        print(f"{program or Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
-    else:
+    if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) > 0:
         time.sleep(10)
+    print(f"{program or Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
     sys.exit(status)

@@ -6,6 +6,7 @@ spins), takes its share of the threads (`use_device`), has Horovod look for work
 """
 
 import ctypes
+import os
 import time
 from contextlib import AbstractContextManager, nullcontext, suppress
 
@@ -28,7 +29,8 @@ def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.d
     gpus = torch.cuda.device_count() if wanted != "cpu" else 0
     if wanted == "cuda" and gpus == 0:
         stop("--device cuda: PyTorch sees no GPU here. Use --device cpu, or install a CUDA build of PyTorch.")
-    if gpus and local_size > 1 and not _horovod_reads_gpu():
+    several = local_size > 1 or int(os.environ.get("HOROVOD_SIZE", 1)) > 1  # of one machine, or of one each
+    if gpus and several and not _horovod_reads_gpu():
         if wanted == "cuda":
             stop("--device cuda: Horovod was built without CUDA. Put nvcc on the path and run make setup, or use auto.")
         gpus = 0

@@ -84,8 +84,10 @@ def virtual_environment() -> None:
     check = [PYTHON, "-m", "pip", "--version"]
     if PYTHON.exists() and subprocess.run(check, capture_output=True, check=False).returncode == 0:
         return
-    if VENV.exists() and not (VENV / "pyvenv.cfg").exists():
-        stop(f"{VENV} is there and has no Python with pip; COURSE_ENV must name an environment, or nothing yet")
+    if VENV.exists() and not (VENV == REPOSITORY / ".venv" or STAMP.exists()):
+        stop(
+            f"{VENV} is there and has no Python with pip; COURSE_ENV must name an environment with pip, or nothing yet"
+        )
     say(f"making a virtual environment in {VENV}")
     shutil.rmtree(VENV, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
@@ -128,7 +130,10 @@ def horovod_wheel(gpus: int | None) -> Path:
     flags = build_flags(gpus)
     target = wheel_folder(flags)
     if not list(target.glob("*.whl")):
-        CACHE.mkdir(parents=True, exist_ok=True)
+        try:
+            CACHE.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            stop(f"cannot write to {CACHE}: {error.strerror}. Name another cache folder by XDG_CACHE_HOME.")
         with tempfile.TemporaryDirectory(dir=CACHE, prefix=".building-") as scratch:
             built = build_wheel(Path(scratch), flags)
             target.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,6 @@
 """The assignment from a notebook: the starter copied to a folder of the learner's own, and its grade."""
 
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -38,7 +37,7 @@ def grade(folder: str | Path, profile: str = "full", output: str | Path = "runs/
         earlier.unlink(missing_ok=True)
     command = [sys.executable, "-m", "grader", "check", str(folder), "--profile", profile, "--output", str(output)]
     print(f"$ python -m grader {' '.join(command[3:])}", flush=True)
-    with running(command, os.cpu_count() or 1, PLAIN) as process:
+    with running(command, 1, PLAIN) as process:
         for line in process.stdout:
             print(line, end="", flush=True)
     if not report.exists():

@@ -13,6 +13,7 @@ import sys
 import webbrowser
 from pathlib import Path
 
+from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_server.serverapp import list_running_servers
 
 from cifar.cli import OneLineParser, positive
@@ -21,6 +22,7 @@ from cifar.launch import programs_path
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parents[1] / "notebooks"
 HOME = "127.0.0.1"
+LONGEST = 57  # letters of a folder's name in which a kernel's sockets can lie: a socket's path has 107 at the most
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -46,6 +48,7 @@ def _command(args: argparse.Namespace, root: Path, page: str, shown: bool) -> li
         f"--ServerApp.ip={args.address}", f"--ServerApp.port={args.port}", "--ServerApp.port_retries=0",
         f"--ServerApp.open_browser={shown}", "--ServerApp.log_level=ERROR",
         "--LabApp.log_level=ERROR", *(["--allow-root"] if os.geteuid() == 0 else []),
+        *(["--KernelManager.transport=tcp"] if len(jupyter_runtime_dir()) > LONGEST else []),
     ]  # fmt: skip
 
 

@@ -3,11 +3,25 @@
 import numpy as np
 import pytest
 
-from benchmarks.claims.c14 import CASES, SIZES, TEAMS, WORKERS, efficiency, fit, judge, most_workers, picture
+from benchmarks.claims.c14 import (
+    CASES,
+    IMAGE_COST,
+    SIZES,
+    TEAMS,
+    WORKERS,
+    efficiency,
+    fit,
+    judge,
+    most_workers,
+    picture,
+    ring,
+)  # fmt: skip
+from benchmarks.speed.step import operations
+from cifar.model import BootcampResNet
 
 
-def values(alpha, beta, updates):
-    times = [[2 * (k - 1) * alpha + 2 * (k - 1) / k * n * beta for n in SIZES] for k in TEAMS]
+def values(alpha, beta, updates, once=0.0):
+    times = [[ring((once, alpha, beta), k, n) for n in SIZES] for k in TEAMS]
     return {"workers": TEAMS, "bytes": SIZES, "seconds": times, "updates": updates}
 
 
@@ -15,7 +29,19 @@ STEADY = [0.1] * 50
 
 
 def test_the_constants_are_found_again():
-    assert fit(values(2e-4, 3e-9, STEADY)) == pytest.approx((2e-4, 3e-9), rel=1e-6)
+    assert fit(values(2e-4, 3e-9, STEADY, 5e-3)) == pytest.approx((5e-3, 2e-4, 3e-9), rel=1e-6)
+
+
+def test_a_resnet_50_costs_as_many_images_of_ours():
+    assert pytest.approx(4.1e9 / (operations(BootcampResNet()) / 2), rel=0.01) == IMAGE_COST
+
+
+def test_a_faster_processor_is_held_up_as_often_a_second_and_as_long():
+    """Of 100 updates one is late by 4 updates' time; at 100 times the speed one of 10,000, by 400 updates' time."""
+    late = values(1e-15, 1e-18, [0.1] * 99 + [0.5])
+    slow, fast = (efficiency(late, f"lessons' network, {case}") for case in ("as here", "100x processor"))
+    assert fast[0] == pytest.approx(1, abs=0.15)
+    assert fast[-1] == pytest.approx(0.00104 / (0.001 + 0.4 * (1 - 0.9999**4096)), rel=0.15) and slow[-1] > fast[-1]
 
 
 def test_without_exchange_and_stragglers_all_workers_compute():

@@ -70,6 +70,15 @@ def test_equal_batches_make_as_many_updates_as_eight_workers_on_the_same_images_
     assert len(shard(shuffle(800, 3, 0), 0, 8)) == 100
 
 
+@pytest.mark.parametrize("arm", ["8-same-warmup", "8-warmup"])
+def test_with_equal_batches_the_warmup_is_as_long_as_with_shards(arm):
+    """Three epochs of 10 updates each, whatever updates one worker alone would make of an epoch."""
+    made = recipe(arm, 0, SETTINGS)
+    team = 80 if made.size == 1 else 10  # what Team says of an epoch: of one worker with all images, or of eight
+    factors = [made.factor(update, team) for update in range(31)]
+    assert factors[0] < 2 and factors[15] == pytest.approx(4.5, abs=0.5) and factors[30] == 8
+
+
 @pytest.mark.parametrize("arm", TUNED)
 def test_tuned_arms_climb_to_their_rate_and_fall_to_zero(arm):
     made, updates = recipe(arm, 0, SETTINGS), 12 * 10

@@ -48,7 +48,7 @@ def stepping(share: float) -> Runs:
     """Two rounds in which ours reaches such a share of the peak."""
     ours = {
         "images_per_s": share * 1000,
-        "operations": 10**8,
+        "operations": 3 * 10**8,
         "bf16": True,
         "time": {**dict.fromkeys(step.KINDS, 0.1), "other": 0.5},
     }
@@ -58,7 +58,7 @@ def stepping(share: float) -> Runs:
     return runs
 
 
-@pytest.mark.parametrize(("share", "word"), [(0.85, "holds"), (0.6, "fails")])
+@pytest.mark.parametrize(("share", "word"), [(0.85, "holds"), (0.6, "depends"), (0.15, "fails")])
 def test_a_step_is_judged_by_its_share_of_the_peak(share: float, word: str):
     runs = stepping(share)
     assert step.shares(runs, "resnet9") == pytest.approx(share)
@@ -92,7 +92,7 @@ def test_the_cost_model_finds_what_follows_it_and_not_what_does_not():
             assert scaling.predicted(runs, way, size) == pytest.approx(
                 runs[f"{way}-{size}"][0]["images_per_s"], rel=0.01
             )
-    assert scaling.judge(runs).word == "holds" and scaling.judge(scaled(off=2)).word == "depends"
+    assert scaling.judge(runs).word == "holds" and scaling.judge(scaled(off=2)).word == "fails"
     looked_at(scaling.CLAIM, scaling, runs)
     assert "3.0, not reached in 1 of 2" in str(scaling.table(runs).rows)
 
@@ -129,7 +129,8 @@ def test_a_program_that_takes_too_long_keeps_what_it_did(monkeypatch):
 
 def test_the_operations_of_an_image_are_two_for_each_multiply_add():
     net = step.nn.Sequential(step.nn.Conv2d(3, 4, 3, padding=1), step.nn.Flatten(), step.nn.Linear(4 * 32 * 32, 5))
-    assert step.operations(net) == 2 * (3 * 4 * 9 * 32 * 32 + 4 * 32 * 32 * 5)
+    first, last = 2 * 3 * 4 * 9 * 32 * 32, 2 * 4 * 32 * 32 * 5
+    assert step.operations(net) == first + last and step.of_a_step(net) == 2 * first + 3 * last
 
 
 def weights(sleep: bool) -> int:

@@ -294,9 +294,22 @@ def test_a_submission_that_cannot_be_launched_is_one_line_and_exit_status_2(
 
 
 def test_a_check_clears_only_what_a_check_left(tmp_path: Path):
-    source_folder(tmp_path, {"keep.txt": "mine", "output/model.pt": "", "report.json": "{}"})
-    Folders(tmp_path).clear()
-    assert [path.name for path in tmp_path.iterdir()] == ["keep.txt"]
+    folders = Folders(tmp_path / "out")
+    folders.clear()
+    source_folder(folders.root, {"keep.txt": "mine", "output/model.pt": "", "report.json": "{}"})
+    folders.clear()
+    assert sorted(path.name for path in folders.root.iterdir()) == [".grader", "keep.txt"]
+
+
+def test_a_check_removes_nothing_that_is_somebodys_own(tmp_path: Path, capsys):
+    source_folder(tmp_path / "mine", {"train.py": "", "data/all.csv": "1"})
+    assert main(["check", str(tmp_path / "mine"), "--output", str(tmp_path / "mine")]) == 2
+    assert "data is there, and no check has left it; name another folder" in capsys.readouterr().err
+    Folders(tmp_path / "out").clear()
+    source_folder(tmp_path / "out" / "source", {"train.py": ""})
+    assert main(["check", str(tmp_path / "out" / "source"), "--output", str(tmp_path / "out")]) == 2
+    assert "a copy that this check would replace" in capsys.readouterr().err
+    assert (tmp_path / "mine" / "data" / "all.csv").exists() and (tmp_path / "out" / "source" / "train.py").exists()
 
 
 def test_a_wrong_option_is_one_line_and_exit_status_2(capsys):

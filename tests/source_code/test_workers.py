@@ -66,6 +66,10 @@ def test_training_does_not_import_the_compiler_and_compiling_still_does():
             net(torch.ones(1, 2)).sum().backward()
             optimizer.step()
             optimizer.load_state_dict(optimizer.state_dict())
+        import inspect
+        inspect.getmodule(inspect.currentframe())
+        import torch.utils.flop_counter
+        torch.testing.assert_close(net.weight, net.weight)
         assert "torch._dynamo.eval_frame" not in sys.modules
         double = torch.compile(lambda x: 2 * x, backend="eager")
         assert double(torch.ones(3)).tolist() == [2, 2, 2]
