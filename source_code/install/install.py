@@ -33,6 +33,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "horo
 SANDBOX = "bubblewrap"
 NEEDED = ["g++", "make", "patch", SANDBOX, "python3-dev", "python3-venv"]
 PROGRAMS = {SANDBOX: "bwrap"}  # where a package's program has another name
+WORKERS = 4  # of the lessons and of the assignment
 HOROVOD = "horovod==0.28.1"
 HOROVOD_SHA256 = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"
 BUILD_FLAGS = {
@@ -110,7 +111,7 @@ def build_flags(gpus: int | None = None) -> dict[str, str]:
     gpus = found if gpus is None else gpus
     if not (cuda and gpus and shutil.which("nvcc")):
         return BUILD_FLAGS
-    if gpus == 1:
+    if gpus < WORKERS:
         # NCCL refuses two workers on one GPU, so their gradients go over Gloo; this keeps the CUDA events that tell
         # Horovod when a gradient is ready.
         return BUILD_FLAGS | {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_ALLGATHER": "NCCL"}

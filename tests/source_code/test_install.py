@@ -1,6 +1,7 @@
 """The set-up's decisions and messages; that it works as a whole is shown by every run of `make` on a bare machine."""
 
 import importlib.util
+import json
 import os
 import shutil
 import subprocess
@@ -74,3 +75,24 @@ def test_a_folder_that_is_no_environment_is_left_alone(tmp_path: Path):
     )
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "COURSE_ENV must name" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize(("gpus", "operation"), [(0, ""), (1, "ALLGATHER"), (3, "ALLGATHER"), (4, "OPERATIONS")])
+def test_nccl_exchanges_gradients_where_each_worker_has_a_gpu(gpus: int, operation: str, install, monkeypatch):
+    monkeypatch.setattr(install.subprocess, "check_output", lambda *a, **k: json.dumps(["13.0", gpus]))
+    monkeypatch.setattr(install.shutil, "which", lambda program: f"/usr/bin/{program}")
+    flags = install.build_flags()
+    assert [name for name, value in flags.items() if value == "NCCL"] == (
+        [f"HOROVOD_GPU_{operation}"] if operation else []
+    )
+
+
+def test_an_environment_that_is_not_ours_is_not_removed(install, tmp_path: Path, monkeypatch):
+    """One that uv made, without pip: it is stopped at, whatever is in it."""
+    (tmp_path / "pyvenv.cfg").touch()
+    monkeypatch.setattr(install, "VENV", tmp_path)
+    monkeypatch.setattr(install, "PYTHON", tmp_path / "bin" / "python")
+    monkeypatch.setattr(install, "STAMP", tmp_path / "course-installed.json")
+    with pytest.raises(SystemExit, match="has no Python with pip"):
+        install.virtual_environment()
+    assert (tmp_path / "pyvenv.cfg").exists()
