@@ -109,10 +109,10 @@ class Observed:
 
 @contextmanager
 def pretended_gpus(count: int) -> Iterator[None]:
-    """Make PyTorch say that there are so many GPUs; none is used."""
+    """Make PyTorch say that there are so many GPUs, and Horovod that it can read them; none is used."""
     cuda = torch.cuda
     said = {"device_count": lambda: count, "set_device": lambda device: None, "get_device_name": lambda: "pretended"}
-    with mock.patch.multiple(cuda, **said):
+    with mock.patch.multiple(cuda, **said), mock.patch.object(hvd, "cuda_built", lambda: True):
         yield
 
 

@@ -20,6 +20,7 @@ from benchmarks.plots import panels
 from benchmarks.speed import loop
 from benchmarks.speed.loop import NAMES
 from benchmarks.speed.tables import Table, told
+from benchmarks.workers import on_workers
 from cifar.workers import autocast, use_device
 
 BATCH = 512  # of both loops
@@ -38,7 +39,10 @@ KINDS = {
 
 
 def ours(network: str, updates: int) -> dict:
-    """On a process of its own: images/s, the operations of an image, and the share of the time by kind."""
+    """On a worker: images/s, the operations of an image, and the share of the time by kind.
+
+    On none that was forked, as peers are: there the profiler waits for ever.
+    """
     train = peers.data(loop.IMAGES)
     use_device("cpu")
     net = loop.build(network)
@@ -101,7 +105,7 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     network, way = arm.split("-")
     updates = max(1, settings["images"] // BATCH)
     if way == "ours":
-        return on_peers("benchmarks.speed.step:ours", 1, network=network, updates=updates)[0]
+        return on_workers("benchmarks.speed.step:ours", 1, network=network, updates=updates)[0]
     return {"images_per_s": tutorial(network, BATCH, updates)}
 
 

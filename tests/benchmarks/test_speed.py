@@ -150,7 +150,7 @@ def test_ours_computes_what_stock_horovod_computes_to_the_last_bit():
 
 def test_a_plain_loop_and_a_step_of_ours_have_a_speed():
     assert step.tutorial("bootcamp", 16, updates=2) > 0
-    found = on_peers("benchmarks.speed.step:ours", 1, network="bootcamp", updates=1)[0]
+    found = on_workers("benchmarks.speed.step:ours", 1, network="bootcamp", updates=1)[0]
     assert found["images_per_s"] > 0 and found["operations"] > 1e6
     assert sum(found["time"].values()) == pytest.approx(1) and found["time"]["convolution"] > 0.05
 
