@@ -8,7 +8,6 @@ import os
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from benchmarks import results
 from benchmarks.calibrate import ARMS, REPOSITORY
 from cifar import sources
 from cifar.fingerprint import fingerprint
+from cifar.launch import programs_path
 from cifar.model import ResNet9
 from cifar.process import cores, stop
 from grader import datakey, intake, launch, profile
@@ -34,8 +34,7 @@ FOLDER = results.RESULTS / "overhead"
 
 def bare(folders: Folders, seed: int) -> float:
     """Seconds of the contract's command, run as a learner runs it."""
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = os.environ | {"PATH": path, "OMP_NUM_THREADS": str(max(1, cores() // WORKERS))}
+    environment = os.environ | {"PATH": programs_path(), "OMP_NUM_THREADS": str(max(1, cores() // WORKERS))}
     folders.output.mkdir()
     started = time.monotonic()
     with folders.log.open("wb") as log:

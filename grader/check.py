@@ -29,7 +29,7 @@ def check(
     sandbox cannot be had, FileExistsError where `root` holds files of its own under the names of a check's.
     """
     folders = Folders(root)
-    if any(submission.resolve().is_relative_to(part.resolve()) for part in (folders.source, folders.output)):
+    if any(submission.resolve().is_relative_to(part.resolve()) for part in folders.parts):
         raise intake.SubmissionError(f"{submission} is a copy that this check would replace: name what you wrote")
     folders.clear()
     intake.take(submission, folders.source)

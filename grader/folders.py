@@ -30,6 +30,11 @@ class Folders:
     def observe(self) -> Path:
         return self.root / "observe"
 
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """All of them."""
+        return self.source, self.data, self.output, self.observe
+
     def lines(self, rank: int) -> Path:
         """What a worker's observer wrote, a line an update."""
         return self.observe / f"rank{rank}.jsonl"
@@ -63,12 +68,11 @@ class Folders:
 
         Raises FileExistsError where something has a name that a run uses, and no run has left it.
         """
-        folders = (self.source, self.data, self.output, self.observe)
         files = (self.log, self.report, self.page, self.preview)
-        there = [path for path in (*folders, *files) if path.exists()]
+        there = [path for path in (*self.parts, *files) if path.exists()]
         if there and not (self.root / MARK).exists():
             raise FileExistsError(f"{there[0]} is there, and no check has left it")
-        for folder in folders:
+        for folder in self.parts:
             shutil.rmtree(folder, ignore_errors=True)
         for file in files:
             file.unlink(missing_ok=True)

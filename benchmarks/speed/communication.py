@@ -43,9 +43,7 @@ def speeds(runs: Runs, network: str, batch: int, way: str) -> np.ndarray:
 
 def ratios(runs: Runs, network: str, batch: int, other: str) -> np.ndarray:
     """Our speed over another way's, a value a round."""
-    ours, theirs = speeds(runs, network, batch, "ours"), speeds(runs, network, batch, other)
-    rounds = min(len(ours), len(theirs))
-    return ours[:rounds] / theirs[:rounds]
+    return speeds(runs, network, batch, "ours") / speeds(runs, network, batch, other)
 
 
 def table(runs: Runs) -> Table:

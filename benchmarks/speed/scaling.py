@@ -114,8 +114,6 @@ def predicted(runs: Runs, way: str, workers: int) -> float:
 
 def _exchange(runs: Runs, workers: int) -> float:
     """Seconds that the model gives to an all-reduce of the gradient."""
-    if workers == 1:
-        return 0.0
     teams = [size for size in SIZES if size > 1]
     sizes = runs["strong-2"][0]["bytes"]
     seconds = [

@@ -122,7 +122,7 @@ def speeds(runs: Runs, network: str, way: str) -> np.ndarray:
 
 def shares(runs: Runs, network: str) -> np.ndarray:
     """Our speed over the most that the peak of its number format allows, a value a round."""
-    pairs = zip(runs[f"{network}-ours"], runs["peak"], strict=False)
+    pairs = zip(runs[f"{network}-ours"], runs["peak"], strict=True)
     return np.array([
         run["operations"] * run["images_per_s"] / peak["bfloat16" if run["bf16"] else "float32"]
         for run, peak in pairs
@@ -130,8 +130,7 @@ def shares(runs: Runs, network: str) -> np.ndarray:
 
 
 def _factors(runs: Runs, network: str) -> np.ndarray:
-    both = zip(speeds(runs, network, "ours"), speeds(runs, network, "tutorial"), strict=False)
-    return np.array([ours / theirs for ours, theirs in both])
+    return speeds(runs, network, "ours") / speeds(runs, network, "tutorial")
 
 
 def table(runs: Runs) -> Table:

@@ -54,7 +54,11 @@ class SafeCollect(ExchangeCollect):
 
     def _wrong(self, source: Path) -> str:
         """Why a folder of the exchange cannot be a student's submission; empty if it can."""
-        found, student = source.lstat(), source.name.rsplit("+", 3)[0]
+        student = source.name.rsplit("+", 3)[0]
+        try:
+            found = source.lstat()
+        except OSError:
+            return "it is gone"  # since it was listed, which must not end the collection for all
         if not stat.S_ISDIR(found.st_mode):
             return "it is no folder"
         if not STUDENT.fullmatch(student):
