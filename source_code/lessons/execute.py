@@ -30,7 +30,8 @@ PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 KEY = "lessons"  # in the notebook's metadata
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
-for chatty in ("papermill", "traitlets"):  # parameters that a lesson does not use, kernels that died: said elsewhere
+# Parameters that a lesson does not use, kernels that died, nbclient's tasks that an interrupt left: said elsewhere.
+for chatty in ("papermill", "traitlets", "asyncio"):
     logging.getLogger(chatty).setLevel(logging.CRITICAL)
 # Kernels inherit these: this environment's kernel, not one of the user's, and its programs, as after activating it.
 os.environ |= {
