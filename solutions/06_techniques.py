@@ -136,7 +136,7 @@ result = saved("C30")
 # Two effects pull in different directions. Statistics of few images are noisy, and noise regularises: that can *raise*
 # test accuracy. But if there are very few, noise costs accuracy, and the running statistics fit the batches less well.
 # Compare the panel on the right: a training loss that rises towards small ghost batches while accuracy stays is the sign
-# of the first effect. Where the verdict says that no difference was seen, the practical answer is: do not pay for
+# of the first effect. As far as the intervals lie near zero, the practical answer is: do not pay for
 # synchronised statistics, unless your per-worker batch is so small that the left end of the figure is where you are.
 # (Detection and segmentation networks with two images a worker are the usual example.)
 #

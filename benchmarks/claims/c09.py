@@ -71,21 +71,22 @@ def _direction(effect: Difference) -> int:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Whether each distortion raises both, as far as the intervals over seeds tell."""
+    """Whether each distortion raises both; one that is seen to lower either speaks against the claim."""
     loss, accuracy = effects(runs, "train_loss"), effects(runs, "test_accuracy")
     found = {arm: (_direction(loss[arm]), _direction(accuracy[arm])) for arm in loss}
     text = "against no distortion, " + "; ".join(
         f"{arm}: training loss {loss[arm].text()}, test accuracy {accuracy[arm].text(100, 1, ' points')}"
         for arm in loss
     )
-    if all(both == (0, 0) for both in found.values()):
-        return Verdict("no difference seen", f"{text}.")
     raised = [arm for arm, both in found.items() if both == (1, 1)]
+    lowered = [arm for arm, both in found.items() if -1 in both]
     if len(raised) == len(found):
         return Verdict("holds", f"each raises both: {text}.")
-    if not raised:
-        return Verdict("fails", f"none raises both: {text}.")
-    return Verdict("depends", f"on the distortion: {_names(raised)} raise{'s' * (len(raised) == 1)} both; {text}.")
+    if raised:
+        return Verdict("depends", f"on the distortion: {_names(raised)} raise{'s' * (len(raised) == 1)} both; {text}.")
+    if lowered:
+        return Verdict("fails", f"none is seen to raise both, {_names(lowered)} to lower one of them: {text}.")
+    return Verdict("no difference seen", f"none is seen to raise both, or to lower one of them: {text}.")
 
 
 def _names(arms: list[str]) -> str:

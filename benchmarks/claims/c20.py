@@ -98,22 +98,22 @@ def fit(runs: Runs) -> tuple[float, float]:
 
 
 def judge(runs: Runs) -> Verdict:
-    """The best rate grows with the workers; whether it keeps growing decides between holds and depends."""
+    """Holds where the best rate is seen to grow with the workers, unless it is seen to level off as well."""
     middle = SIZES[len(SIZES) // 2]
     whole, first, second = growth(runs, 1, SIZES[-1]), growth(runs, 1, middle), growth(runs, middle, SIZES[-1])
     text = (
         f"From 1 to {SIZES[-1]} workers the best rate doubles {whole.text()} times while the batch doubles "
         f"{np.log2(SIZES[-1]):.0f} times: {first.mean:.1f} of {np.log2(middle):.0f} up to {middle} "
-        f"workers, {second.mean:.1f} of {np.log2(SIZES[-1] / middle):.0f} beyond. "
+        f"workers, {second.text(1, 1)} of {np.log2(SIZES[-1] / middle):.0f} beyond. "
         f"The fitted critical batch is {fit(runs)[1]:.0f}"
     )
     if not whole.seen:
         return Verdict("no difference seen", f"{text}.")
     if whole.mean < 0:
         return Verdict("fails", f"The best rate falls. {text}.")
-    if second.mean > HALF * np.log2(SIZES[-1] / middle):
-        return Verdict("holds", f"The best rate grows over the whole range. {text}.")
-    return Verdict("depends", f"On the batch: the rate grows with it up to about the critical batch. {text}.")
+    if second.high < HALF * np.log2(SIZES[-1] / middle):
+        return Verdict("depends", f"On the batch: the rate grows with it up to about the critical batch. {text}.")
+    return Verdict("holds", f"The best rate grows, and is not seen to level off. {text}.")
 
 
 def picture(runs: Runs) -> Picture:

@@ -47,20 +47,20 @@ def effects(runs: Runs) -> dict[int, Difference]:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where differences are seen and all are small; depends where that is so for some sizes alone."""
+    """Holds where every interval lies within SMALL, fails where every one lies beyond, depends where some do."""
     found = effects(runs)
     accuracy = mean_std(_values(runs, "synchronised", "test_accuracy"), 100, 1)
     each = "; ".join(f"{size} images {change.text(100, 1, ' points')}" for size, change in found.items())
     text = f"test accuracy with local statistics beside synchronised ones ({accuracy} %): {each}"
-    seen = [size for size, change in found.items() if change.seen]
-    large = [size for size in seen if abs(found[size].mean) > SMALL]
-    if not seen:
-        return Verdict("no difference seen", f"{text}.")
-    if not large:
-        return Verdict("holds", f"a difference is seen for {_listed(seen)} images, and is small: {text}.")
+    points = f"{100 * SMALL:.0f} points"
+    if all(change.low > -SMALL and change.high < SMALL for change in found.values()):
+        return Verdict("holds", f"no local size differs by more than {points}: {text}.")
+    large = [size for size, change in found.items() if change.high < -SMALL or change.low > SMALL]
     if len(large) == len(found):
-        return Verdict("fails", f"every local size differs by more than {100 * SMALL:.0f} points: {text}.")
-    return Verdict("depends", f"more than {100 * SMALL:.0f} points for {_listed(large)} images alone: {text}.")
+        return Verdict("fails", f"every local size differs by more than {points}: {text}.")
+    if large:
+        return Verdict("depends", f"more than {points} are seen for {_listed(large)} images alone: {text}.")
+    return Verdict("no difference seen", f"the intervals reach beyond {points}, none lies beyond: {text}.")
 
 
 def _listed(sizes: list[int]) -> str:

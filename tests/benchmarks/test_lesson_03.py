@@ -101,15 +101,18 @@ def test_c02_of_real_workers_whose_shards_differ():
 # C05
 
 
-def teams(apart: float, kept: float, price: float, scatter: float = 0.02) -> Runs:
-    """One worker's falling loss, others' `apart` from it; images/s that change by `price` with the batch divided."""
+def teams(apart: float, kept: float, price: float, luck: float = 0.0, scatter: float = 0.02) -> Runs:
+    """One worker's falling loss, others' `apart` from it; images/s that change by `price` with the batch divided.
+
+    The rounds of a launch share its `luck`.
+    """
     runs = {arm: [] for arm in c05.SIZES}
-    for seed in range(3):
+    for seed in range(SEEDS):
         loss = np.linspace(2.3, 1.9, 30) + 0.02 * noise(seed, 30)
         for arm in c05.SIZES:
             one = arm == "1_worker"
             speeds = 300 * (1 + scatter * noise(10 * seed + len(runs[arm]), 10))
-            values = {"divided": speeds * (1 + price * (not one)), "kept": speeds[::-1]}
+            values = {"divided": speeds * (1 + price * (not one) + luck * noise(seed, 1)), "kept": speeds[::-1]}
             values |= {f"{name}_alone": 1.1 * speeds for name in ("divided", "kept")}
             trajectories = {"divided": loss + apart * (not one), "kept": loss + (1e-6 if one else kept)}
             runs[arm].append({
@@ -131,6 +134,11 @@ def teams(apart: float, kept: float, price: float, scatter: float = 0.02) -> Run
 )
 def test_c05_verdict(apart: float, kept: float, price: float, word: str):
     check(c05.CLAIM, teams(apart, kept, price), word)
+
+
+def test_c05_counts_launches_not_rounds():
+    assert c05.judge(teams(2e-6, 0.1, -0.1, luck=0.3)).word == "depends"
+    assert c05.judge(teams(2e-6, 0.1, -0.1)).word == "holds"
 
 
 # C08

@@ -26,18 +26,25 @@ def scattered(value: float, scatter: float, seed: int, count: int = 5) -> list[f
 # C13
 
 
-def scaling(strong: dict[int, float], weak: dict[int, float], scatter: float = 0.02) -> Runs:
-    """Images/s of runs in which exchange leaves such parts of the speed, by number of workers."""
+def scaling(strong: dict[int, float], weak: dict[int, float], scatter: float = 0.02, luck: float = 0.0) -> Runs:
+    """Images/s of runs in which exchange leaves such parts of the speed, by number of workers.
+
+    The rounds of a launch share its `luck`.
+    """
     runs = {}
     for arm, size in c13.SIZES.items():
         left = {"strong": strong.get(size, 1.0), "weak": weak.get(size, 1.0)}
         runs[arm] = [
             {
-                f"{way}{end}": scattered(1000 * size * (left[way] if not end else 1), scatter, seed + 10 * place)
+                f"{way}{end}": scattered(
+                    1000 * size * (1 if end else scattered(left[way], luck, seed + 100 * place, 1)[0]),
+                    scatter,
+                    seed + 10 * place,
+                )
                 for place, (way, end) in enumerate((way, end) for way in left for end in ("", "_alone"))
             }
             | {"single": [1000.0] * 5}
-            for seed in range(3)
+            for seed in range(5)
         ]
     return runs
 
@@ -53,6 +60,12 @@ def scaling(strong: dict[int, float], weak: dict[int, float], scatter: float = 0
 )
 def test_c13_verdict(strong: dict[int, float], weak: dict[int, float], scatter: float, word: str):
     check(c13.CLAIM, scaling(strong, weak, scatter), word)
+
+
+def test_c13_counts_launches_not_rounds():
+    arms = ({2: 0.8, 4: 0.7}, {2: 0.9, 4: 0.8})
+    assert c13.judge(scaling(*arms, luck=0.02)).word == "holds"
+    assert c13.judge(scaling(*arms, luck=0.3)).word == "no difference seen"
 
 
 # C26
@@ -74,7 +87,7 @@ def updates(hidden: dict[str, float], compute: float = 0.05, exchange: float = 0
                 },
                 "traces": {"off": trace, "on": trace},
             }
-            for seed in range(3)
+            for seed in range(5)
         ]
     return runs
 

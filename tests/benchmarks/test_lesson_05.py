@@ -124,14 +124,14 @@ def test_c15_path_adds_the_lengths_of_the_updates():
 # C20
 
 
-def valleys(best: list[float]) -> Runs:
+def valleys(best: list[float], scatter: float = 0.1) -> Runs:
     """Losses that are parabolas in the logarithm of the rate, lowest at `best`."""
     rates = c20.CLAIM.settings["rates"]
     return {
         c20.arm_of(size): [
             {
                 "batch": 32 * size, "rates": rates, "accuracies": [0.5] * len(rates),
-                "losses": (1.5 + 0.1 * (np.log(rates) - np.log(rate) + noise(seed, 0.1)) ** 2).tolist(),
+                "losses": (1.5 + 0.1 * (np.log(rates) - np.log(rate) + noise(seed, scatter)) ** 2).tolist(),
             }
             for seed in range(10 * size, 10 * size + SEEDS)
         ]
@@ -150,6 +150,12 @@ def valleys(best: list[float]) -> Runs:
 )
 def test_c20_verdict(best: list[float], word: str):
     check(c20.CLAIM, valleys(best), word)
+
+
+def test_c20_a_rate_that_levels_off_within_the_noise_does_not():
+    levelled = [0.05, 0.09, 0.16, 0.25, 0.26, 0.26]
+    assert c20.judge(valleys(levelled, scatter=0.1)).word == "depends"
+    assert c20.judge(valleys(levelled, scatter=0.6)).word == "holds"
 
 
 def test_c20_best_rate_lies_between_the_rates_of_the_grid():
