@@ -1,21 +1,31 @@
 """The table of all claims: where each is taught, how it is measured, and what came of it."""
 
+import json
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from benchmarks import claims, series
 
+NOTEBOOKS = Path(__file__).parents[1] / "notebooks"
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class Row:
-    """A claim's line of the table; `verdict` is empty while an arm has no result, which `sentence` then says."""
+    """A claim's line of the table; `verdict` is empty while an arm has no result, which `sentence` then says.
+
+    `cell` is the number, from 1, and `cell_id` the id of the notebook's cell that shows the saved result.
+    """
 
     id: str
     statement: str
     source: str
     lesson: str
+    cell: int
+    cell_id: str
     command: str
     folder: str
     seeds: int
@@ -33,20 +43,38 @@ def rows() -> list[Row]:
 def _row(saved: series.Series) -> Row:
     claim, verdict = saved.claim, saved.verdict
     sentence = verdict.sentence if verdict else f"no result yet for {', '.join(saved.missing)}"
+    cell, cell_id = _cells(claim.lesson)[claim.id]
     return Row(
-        claim.id, claim.statement, claim.source, claim.lesson, claim.command, f"benchmarks/results/{claim.id}",
-        saved.seeds, verdict.word if verdict else "", sentence, saved.provisional, saved.machine,
+        id=claim.id, statement=claim.statement, source=claim.source, lesson=claim.lesson, cell=cell, cell_id=cell_id,
+        command=claim.command, folder=f"benchmarks/results/{claim.id}", seeds=saved.seeds,
+        verdict=verdict.word if verdict else "", sentence=sentence, provisional=saved.provisional,
+        machine=saved.machine,
     )  # fmt: skip
+
+
+@cache
+def _cells(lesson: str) -> dict[str, tuple[int, str]]:
+    """By claim: number and id of the cell that shows its saved result. KeyError, later, if a lesson shows none."""
+    cells = json.loads((NOTEBOOKS / f"{lesson}.ipynb").read_text(encoding="utf-8"))["cells"]
+    return {
+        id: (number, cell["id"])
+        for number, cell in enumerate(cells, 1)
+        for id in claims.IDS
+        if f'saved("{id}")' in "".join(cell["source"])
+    }
 
 
 def show(console: Console) -> bool:
     """Print the table; returns whether every claim has a verdict."""
-    table = Table("id", "lesson", "seeds", "verdict", "what was seen", title="The claims of the course")
+    table = Table("id", "lesson", "cell", "seeds", "verdict", "provisional", title="The claims of the course")
     found = rows()
     for row in found:
-        verdict = f"{row.verdict} (provisional: {row.provisional})" if row.verdict and row.provisional else row.verdict
-        table.add_row(row.id, row.lesson, str(row.seeds), verdict or "none", row.sentence)
+        verdict, why = (row.verdict, row.provisional) if row.verdict else ("none yet", row.sentence)
+        table.add_row(row.id, row.lesson, str(row.cell), str(row.seeds), verdict, why)
     console.print(table)
+    console.print(
+        "Results: benchmarks/results/ID. What was seen: python -m benchmarks ID --show. Experiment: without --show."
+    )
     without = [row.id for row in found if not row.verdict]
     if without:
         console.print(f"no verdict yet: {', '.join(without)}. To measure one: python -m benchmarks {without[0]}")

@@ -55,8 +55,9 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
         page = lesson_page(nbformat.read(executed.path, as_version=4), before, after)
         _write(executed.path.with_suffix(".html"), page)
     page = PAGES.get_template("index.html").render(
-        style=_style(), profile=profile, lessons=lessons, seconds=sum(one.seconds for one in done.values()), rows=rows
-    )
+        style=_style(), profile=profile, lessons=lessons, executed=[lesson["name"] for lesson in there],
+        seconds=sum(one.seconds for one in done.values()), rows=rows,
+    )  # fmt: skip
     _write(folder / "index.html", page)
     return folder / "index.html"
 

@@ -6,6 +6,7 @@ import math
 import subprocess
 import sys
 
+import nbformat
 import pytest
 
 from benchmarks import claims, results, series, spread, table
@@ -87,8 +88,12 @@ def test_every_claim_is_complete():
         json.dumps(claim.settings)
 
 
-def test_the_table_has_all_claims_and_says_which_have_no_result(monkeypatch, tmp_path):
-    assert [row.id for row in table.rows()] == list(claims.IDS)
+def test_the_table_has_all_claims_with_their_cells_and_says_which_have_no_result(monkeypatch, tmp_path):
+    rows = table.rows()
+    assert [row.id for row in rows] == list(claims.IDS)
+    for row in rows:
+        cell = nbformat.read(table.NOTEBOOKS / f"{row.lesson}.ipynb", as_version=4).cells[row.cell - 1]
+        assert cell.id == row.cell_id and f'saved("{row.id}")' in cell.source
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     assert all(row.verdict == "" and row.sentence.startswith("no result yet") for row in table.rows())
 

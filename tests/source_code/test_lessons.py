@@ -224,20 +224,16 @@ def test_a_failing_cell_is_named_and_what_was_executed_before_is_no_result(end: 
 
 ROWS = [
     table.Row(
-        "C01",
-        "a < b",
-        "S1",
-        "03",
-        "python -m benchmarks C01",
-        "folder",
-        3,
-        "holds",
-        "2 < <b>3",
-        "3 of 5 seeds",
-        "2 cores",
+        id="C01", statement="a < b", source="S1", lesson="01_words", cell=2, cell_id="01-001",
+        command="python -m benchmarks C01", folder="folder", seeds=3, verdict="holds", sentence="2 < <b>3",
+        provisional="3 of 5 seeds", machine="2 cores",
     ),
-    table.Row("C02", "c", "S2", "04", "python -m benchmarks C02", "folder", 0, "", "no result yet for one", "", ""),
-]
+    table.Row(
+        id="C02", statement="c", source="S2", lesson="04_bad", cell=3, cell_id="04-002",
+        command="python -m benchmarks C02", folder="folder", seeds=0, verdict="", sentence="no result yet for one",
+        provisional="", machine="",
+    ),
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -273,6 +269,7 @@ def test_the_index_lists_lessons_and_claims(two_lessons: Path, capsys):
     assert "<strong>holds</strong>" in index and "provisional" in index and "2 &lt; &lt;b&gt;3" in index
     assert "none yet" in index and "no result yet for one" in index
     assert "2 cores" in index
+    assert '<a href="01_words.html#cell-id=01-001">01_words, cell 2</a>' in index and ">04_bad, cell 3</td>" in index
     assert_alone(index)
     assert command.main(["--only", "01"]) == 0 and "as executed before" in capsys.readouterr().out
 
