@@ -11,6 +11,7 @@ import psutil
 import torch
 
 from cifar.process import cores
+from grader.whole import write_whole
 
 RESULTS = Path(__file__).with_name("results")
 
@@ -37,9 +38,7 @@ def machine() -> dict[str, object]:
 def write(path: Path, content: dict) -> None:
     """Write `content` with the machine's description to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps({**content, "machine": machine()}, indent=1) + "\n")
-    part.replace(path)
+    write_whole(path, json.dumps({**content, "machine": machine()}, indent=1) + "\n")
 
 
 def read(folder: Path, arm: str) -> list[dict]:

@@ -36,6 +36,7 @@ from grader.folders import Folders
 from grader.isolation import IsolationError, sandbox, trusted
 from grader.journal import Journal, JournalError, Result, Settings, key_of
 from grader.slots import Files, Outcome, Slot, SlotError, Submission
+from grader.whole import write_whole
 
 MOST = 1_000  # submissions
 LETTERS = 300  # of a message
@@ -295,13 +296,3 @@ def cell(value: object) -> str:
         return f"{value:g}"
     text = untrusted.printable(str(value))
     return f"'{text}" if unicodedata.normalize("NFKC", text).strip().startswith(FORMULA) else text
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file, whole or not at all, and lasting."""
-    part = path.with_name(f"{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)

@@ -9,6 +9,7 @@ from markupsafe import Markup
 from grader import figures
 from grader.evidence import Evidence
 from grader.report import Report, Row
+from grader.whole import write_whole
 
 LOG_LINES = 60
 MAX_TEXT = 600  # characters of any one text
@@ -18,9 +19,7 @@ TERMINAL_CODE = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1
 
 def write(report: Report, evidence: Evidence, path: Path) -> None:
     """Write the page, whole or not at all."""
-    part = path.with_name(path.name + ".part")
-    part.write_text(render(report, evidence), encoding="utf-8")
-    part.replace(path)
+    write_whole(path, render(report, evidence))
 
 
 def render(report: Report, evidence: Evidence) -> str:

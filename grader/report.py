@@ -13,6 +13,7 @@ from rich.table import Table
 from grader import untrusted
 from grader.evidence import Evidence
 from grader.rubric import MUST_PASS, RUBRIC, Line
+from grader.whole import write_whole
 
 SCHEMA = 1
 
@@ -79,9 +80,7 @@ def versions() -> dict[str, str]:
 
 def write_json(report: Report, path: Path) -> None:
     """Write the report as JSON, whole or not at all."""
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps({"schema": SCHEMA, **asdict(report)}, indent=1) + "\n")
-    part.replace(path)
+    write_whole(path, json.dumps({"schema": SCHEMA, **asdict(report)}, indent=1) + "\n")
 
 
 def printable(text: str) -> str:

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from benchmarks import overhead, series, speed
 from benchmarks.series import Series
 from benchmarks.speed.tables import Table
+from grader.whole import write_whole
 
 DPI = 144  # sharp on a screen that shows two pixels for one
 
@@ -28,9 +29,7 @@ def write(folder: Path, target: Path) -> None:
     sections = [_section(series.saved(speed.get(id), folder / id)) for id in speed.IDS]
     page = environment.get_template("page.html").render(style=style, sections=sections, graded=_graded())
     target.parent.mkdir(parents=True, exist_ok=True)
-    part = target.with_suffix(".part")
-    part.write_text(page)
-    part.replace(target)
+    write_whole(target, page)
 
 
 def _graded() -> str:

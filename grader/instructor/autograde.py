@@ -21,7 +21,7 @@ from rich.table import Table
 
 from grader import exercises, probes
 from grader.bar import counting
-from grader.batch import shown, write_whole
+from grader.batch import shown
 from grader.exercises import judgement
 from grader.exercises.judgement import Judgement
 from grader.exercises.sheet import draw
@@ -32,6 +32,7 @@ from grader.instructor.programs import Graded
 from grader.instructor.record import Line, Record
 from grader.instructor.templates import template
 from grader.isolation import Isolation, IsolationError, sandbox
+from grader.whole import write_whole
 
 CHECK = "_check"  # ends the grade_id of an exercise's check
 FOUR_WORKERS = "four_workers"  # the grade_id of the assignment's check

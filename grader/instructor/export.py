@@ -13,7 +13,6 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 from rich.console import Console
 
-from grader.batch import write_whole
 from grader.instructor import record
 from grader.instructor.autograde import penalise
 from grader.instructor.course import Course, CourseError
@@ -21,6 +20,7 @@ from grader.instructor.feedback import submissions
 from grader.instructor.plugins import LmsExport
 from grader.instructor.templates import template
 from grader.untrusted import printable
+from grader.whole import write_whole
 
 MISTAKES = 3  # shown of a cell, those that cost most learners points
 LETTERS = 200  # of a mistake

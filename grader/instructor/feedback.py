@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from grader.bar import counting
-from grader.batch import write_whole
 from grader.instructor.autograde import penalise
 from grader.instructor.course import Course, CourseError
+from grader.whole import write_whole
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ValidationError
 
-from grader.batch import write_whole
+from grader.whole import write_whole
 
 
 class Line(BaseModel, frozen=True):

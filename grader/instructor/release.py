@@ -10,8 +10,8 @@ from nbgrader.utils import is_grade
 from rich.console import Console
 
 from grader import build
-from grader.batch import write_whole
 from grader.instructor.course import CONFIG, Course, CourseError
+from grader.whole import write_whole
 
 
 def run(args: argparse.Namespace, console: Console) -> int:

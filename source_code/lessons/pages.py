@@ -16,6 +16,7 @@ from nbformat import NotebookNode
 from pygments.formatters import HtmlFormatter
 
 from benchmarks.table import Row
+from grader.whole import write_whole
 from lessons.execute import Executed, kept
 
 HERE = Path(__file__).parent
@@ -53,12 +54,12 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
     there = [lesson for lesson in lessons if lesson["page"]]
     for executed, before, after in zip(done.values(), [None, *there], [*there[1:], None], strict=False):
         page = lesson_page(nbformat.read(executed.path, as_version=4), before, after)
-        _write(executed.path.with_suffix(".html"), page)
+        write_whole(executed.path.with_suffix(".html"), page)
     page = PAGES.get_template("index.html").render(
         style=_style(), profile=profile, lessons=lessons, executed=[lesson["name"] for lesson in there],
         seconds=sum(one.seconds for one in done.values()), rows=rows,
     )  # fmt: skip
-    _write(folder / "index.html", page)
+    write_whole(folder / "index.html", page)
     return folder / "index.html"
 
 
@@ -91,9 +92,3 @@ def _style() -> Markup:
         (HERE / "style.css").read_text() + CODE["light"].get_style_defs(".highlight")
         + "\n@media screen and (prefers-color-scheme: dark) {\n" + dark + "\n}\n"
     )  # fmt: skip
-
-
-def _write(path: Path, content: str) -> None:
-    part = path.with_name(path.name + ".part")
-    part.write_text(content, encoding="utf-8")
-    part.replace(path)
