@@ -54,6 +54,17 @@ def say(message: str) -> None:
     print(f"install: {message}", flush=True)
 
 
+def call(command: list, told: str, **options) -> None:
+    """Run a program whose own output says what went wrong; end with one line if it fails."""
+    if subprocess.run(command, check=False, **options).returncode != 0:
+        stop(told)
+
+
+def again() -> str:
+    """The command that was called, which goes on where it ended."""
+    return f"{sys.executable} {' '.join(sys.argv)}"
+
+
 def is_there(package: str) -> bool:
     """Whether this machine has what a Debian package brings, wherever that came from."""
     if package == "python3-dev":
@@ -91,14 +102,13 @@ def virtual_environment() -> None:
         )
     say(f"making a virtual environment in {VENV}")
     shutil.rmtree(VENV, ignore_errors=True)
-    subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+    call([sys.executable, "-m", "venv", VENV], f"no environment could be made in {VENV} (see above)")
 
 
 def pip(*arguments: str | Path) -> None:
     """Run the environment's pip, its progress bars shown; end with one line if it fails."""
     command = [PYTHON, "-m", "pip", "--disable-pip-version-check", *arguments]
-    if subprocess.run(command, check=False).returncode != 0:
-        stop(f"pip failed (see above). To try again: {sys.executable} {' '.join(sys.argv)}")
+    call(command, f"pip failed (see above). To try again: {again()}")
 
 
 def build_flags(gpus: int | None = None) -> dict[str, str]:
@@ -151,7 +161,7 @@ def build_wheel(scratch: Path, flags: dict[str, str]) -> Path:
         stop(f"the download of {HOROVOD} is not the file that the course was written for (SHA-256 differs); try again")
     shutil.unpack_archive(archive, scratch)  # whose hash is known; Python 3.11.2 has no filter to name
     source = scratch / archive.name.removesuffix(".tar.gz")
-    subprocess.run(["patch", "--strip=1", "--quiet", f"--input={PATCH}"], cwd=source, check=True)
+    call(["patch", "--strip=1", "--quiet", f"--input={PATCH}"], f"{PATCH} does not fit {HOROVOD}", cwd=source)
     command = [PYTHON, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "-w", scratch / "wheel", source]
     path = os.pathsep.join([str(PYTHON.parent), os.environ["PATH"]])  # the environment's CMake comes first
     compile_with_progress(command, os.environ | flags | {"PATH": path})
@@ -212,7 +222,8 @@ def dependencies(gpus: int | None) -> None:
 def course() -> None:
     """Make the environment find the course's packages where they are."""
     pip("install", "-q", "--no-deps", "--no-build-isolation", "-e", REPOSITORY)
-    subprocess.run([PYTHON, "-c", "import horovod.torch, cifar, grader"], check=True)
+    told = f"what was installed does not start (see above). To install it anew, remove {STAMP} and run {again()}"
+    call([PYTHON, "-c", "import horovod.torch, cifar, grader"], told)
     note("course")
 
 
@@ -245,4 +256,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print(f"\ninstall: interrupted. To go on: {again()}", file=sys.stderr)
+        sys.exit(130)

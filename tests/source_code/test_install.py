@@ -4,6 +4,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +76,27 @@ def test_a_folder_that_is_no_environment_is_left_alone(tmp_path: Path):
     )
     assert done.returncode == 1 and done.stderr.count("\n") == 1 and "COURSE_ENV must name" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_an_environment_that_cannot_be_made_is_said_in_a_line(tmp_path: Path):
+    (tmp_path / "file").touch()
+    env = os.environ | {"COURSE_ENV": str(tmp_path / "file" / "env")}
+    done = subprocess.run([sys.executable, INSTALL], env=env, capture_output=True, text=True)
+    assert done.returncode == 1 and "install.py" not in done.stderr, "no traceback of ours"
+    assert done.stderr.splitlines()[-1] == f"install: no environment could be made in {env['COURSE_ENV']} (see above)"
+
+
+def test_an_interrupt_ends_with_the_command_that_goes_on(tmp_path: Path):
+    """Interrupted as on Ctrl-C, which its children get as well, while it makes the environment."""
+    process = subprocess.Popen(
+        [sys.executable, INSTALL], env=os.environ | {"COURSE_ENV": str(tmp_path / "env")}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    assert "making a virtual environment" in process.stdout.readline()
+    os.killpg(process.pid, signal.SIGINT)
+    said = process.communicate(timeout=60)[1]
+    assert process.returncode == 130 and said.splitlines()[-1].startswith("install: interrupted. To go on: "), said
 
 
 @pytest.mark.parametrize(("gpus", "operation"), [(0, ""), (1, "ALLGATHER"), (3, "ALLGATHER"), (4, "OPERATIONS")])
