@@ -17,7 +17,8 @@ RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates make bubblewrap \
        $(command -v python3.11 > /dev/null || echo python3.11 python3.11-venv) \
     && rm -rf /var/lib/apt/lists/*
-RUN useradd --create-home --uid 1000 learner
+# A volume that is mounted where nothing is would be root's.
+RUN useradd --create-home --uid 1000 learner && install -d -o learner -g learner /home/learner/.cache
 
 # Everything that the course is installed on; made anew only if a version, the patch or the installer changes.
 FROM base AS environment
@@ -50,11 +51,13 @@ RUN PYTHONPATH=source_code:. python -m grader handout /learner
 
 FROM installed AS grade
 COPY . /course
-RUN python source_code/install/install.py && chown -R learner: /course/notebooks && chown learner: /course
+RUN python source_code/install/install.py && chmod -R a+rX . \
+    && chown -R learner: notebooks benchmarks/results && chown learner: .
 ENV COURSE=/home/learner/class
 USER learner
 
 FROM installed AS learner
 COPY --from=chosen /learner /course
-RUN python source_code/install/install.py && chown -R learner: /course/notebooks && chown learner: /course
+RUN python source_code/install/install.py && chmod -R a+rX . \
+    && chown -R learner: notebooks benchmarks/results && chown learner: .
 USER learner

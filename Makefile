@@ -4,7 +4,7 @@ COURSE_ENV ?= .venv
 RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
 
-.PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser test-container also lint format calibrate benchmark overhead lock clean
+.PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser test-container with-chromium with-buildah lint format calibrate benchmark overhead lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -73,18 +73,20 @@ image: whole setup  ## build the container's image with docker or buildah (TARGE
 test: whole setup lint  ## everything that CI runs
 	$(RUN) -m pytest
 
-test-all: whole also lint  ## everything that is checked, the long parts as well (two hours; as root, for the container)
+test-all: whole with-chromium with-buildah lint  ## everything that is checked, the long parts as well (two hours; as root, for the container)
 	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
 
-test-browser: also  ## a learner's first hour and an instructor's look, in Chromium; pictures in runs/browser
+test-browser: with-chromium  ## a learner's first hour and an instructor's look, in Chromium; pictures in runs/browser
 	$(RUN) -m pytest -m "slow or not slow" tests/browser
 
-test-container: also  ## build the images on a base made by debootstrap, and run things in them; as root
+test-container: with-buildah  ## build the images on a base made by debootstrap, and run things in them; as root
 	$(RUN) -m pytest -m "slow or not slow" tests/container
 
-also: whole setup
-	@$(PYTHON) source_code/install/install.py --also chromium buildah debootstrap
+with-chromium: whole setup
+	@$(PYTHON) source_code/install/install.py --also chromium
 
+with-buildah: whole setup
+	@$(PYTHON) source_code/install/install.py --also buildah debootstrap
 
 lint: setup  ## formatter and linter, without changing anything
 	$(RUN) -m ruff format --check

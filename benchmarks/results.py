@@ -3,6 +3,7 @@
 import datetime
 import json
 import platform
+import shutil
 import subprocess
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +20,6 @@ RESULTS = Path(__file__).with_name("results")
 def machine() -> dict[str, object]:
     """What a figure was measured on: processor, cores, memory, GPU, versions, date, commit of this repository."""
     cpu = torch.cpu.get_capabilities()
-    command = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
     return {
         "cpu": cpu.get("cpu_name", platform.processor()),
         "bf16": bool(cpu.get("avx512_bf16") or cpu.get("amx_bf16")),
@@ -31,8 +30,16 @@ def machine() -> dict[str, object]:
         "torch": torch.__version__,
         "horovod": version("horovod"),
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-        "commit": commit,
+        "commit": _commit(),
     }
+
+
+def _commit() -> str:
+    """This repository's; a learner's copy is none, and its machine may have no git."""
+    command = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    if not shutil.which("git"):
+        return "unknown"
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
 
 
 def write(path: Path, content: dict) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader import exercises
+from grader import build, exercises
 from grader.build import REPOSITORY
 
 GIVEN = (
-    "source_code", "notebooks", "grader", "benchmarks", "Makefile", "LICENSE", "pyproject.toml", "requirements.txt",
+    "source_code", "grader", "benchmarks", "Makefile", "LICENSE", "pyproject.toml", "requirements.txt",
     "environment.yml",
 )  # fmt: skip
 README = Path("docs") / "learners.md"  # in the place of the repository's
@@ -26,7 +26,7 @@ def with_answers() -> list[Path]:
 
 
 def handout(target: Path, repository: Path = REPOSITORY) -> None:
-    """Copy to `target` what learners get. Raises FileExistsError if it is there."""
+    """Copy to `target` what learners get. Raises FileExistsError if it is there, LessonError if none can be built."""
     target.mkdir(parents=True)
     for name in GIVEN:
         source = repository / name
@@ -34,17 +34,22 @@ def handout(target: Path, repository: Path = REPOSITORY) -> None:
             shutil.copytree(source, target / name, ignore=MADE_HERE)
         else:
             shutil.copy(source, target)
+    # Built anew, not copied: an instructor may have solved exercises in the repository's own.
+    build.build(repository / "solutions", target / "notebooks")
     shutil.copy(repository / README, target / "README.md")
     for path in with_answers():
         (target / path).unlink()
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0 when it was written, 2 if something is there already."""
+    """Exit status: 0 when it was written, 2 if something is there already or a lesson cannot be built."""
     try:
         handout(args.target)
     except FileExistsError:
         print(f"grader: {args.target} is there already; name a new folder", file=sys.stderr)
+        return 2
+    except build.LessonError as error:
+        print(f"grader: {error}", file=sys.stderr)
         return 2
     console.print(f"a learner's copy of the course: {args.target}", highlight=False, soft_wrap=True)
     return 0

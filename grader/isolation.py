@@ -28,7 +28,10 @@ from grader.profile import WORKERS
 
 INSIDE = Folders(Path("/submission"))
 INSTALL = "On Debian: sudo apt-get install bubblewrap"
-ALLOW = "It is installed, but this machine or container forbids namespaces: docs/container.md says what to allow"
+ALLOW = (
+    "It is installed, but the container's options (docs/container.md in the course's repository) or the kernel's "
+    "settings (kernel.apparmor_restrict_unprivileged_userns) forbid namespaces"
+)
 ENDED = INSIDE.root / "ended"  # the holder writes the command's exit status there
 HOLDER = f'"$@"; echo $? > {ENDED}/status; exec sleep infinity'  # keeps the folders alive until they have been read
 DISK_BYTES = 64 * 2**20  # for each folder that the run can write to

@@ -39,8 +39,13 @@ def docker_answers() -> bool:
 
 
 def wheels() -> Path:
-    """A folder with the locked wheels and Horovod's source, and nothing else: in the cache, or downloaded into it."""
-    folder = install.CACHE / "image-wheels" / hashlib.sha256(install.REQUIREMENTS.read_bytes()).hexdigest()[:16]
+    """A folder with the locked wheels and Horovod's source, and nothing else: in the cache, or downloaded into it.
+
+    Other settings of pip may lead to other wheels, with CUDA or without, so they are a part of the folder's name.
+    """
+    settings = subprocess.check_output([install.PYTHON, "-m", "pip", "config", "list"])
+    key = hashlib.sha256(install.REQUIREMENTS.read_bytes() + settings).hexdigest()[:16]
+    folder = install.CACHE / "image-wheels" / key
     if not folder.exists():
         install.say(f"downloading wheels to {folder}")
         part = folder.with_suffix(".part")

@@ -71,7 +71,8 @@ def is_there(package: str) -> bool:
         return (Path(sysconfig.get_paths()["include"]) / "Python.h").is_file()
     if package == "python3-venv":
         return importlib.util.find_spec("ensurepip") is not None  # Debian ships venv's pip apart
-    return shutil.which(PROGRAMS.get(package, package)) is not None
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where debootstrap is, and a Debian user does not look
+    return shutil.which(PROGRAMS.get(package, package), path=path) is not None
 
 
 def system_packages(packages: list[str]) -> None:
@@ -118,8 +119,11 @@ def build_flags(gpus: int | None = None) -> dict[str, str]:
     """
     probe = "import json, torch; print(json.dumps([torch.version.cuda, torch.cuda.device_count()]))"
     cuda, found = json.loads(subprocess.check_output([PYTHON, "-c", probe], text=True))
+    able = cuda and shutil.which("nvcc")
+    if gpus and not able:
+        stop(f"--gpus {gpus} needs a PyTorch with CUDA (this one has {cuda or 'none'}), and nvcc in the path")
     gpus = found if gpus is None else gpus
-    if not (cuda and gpus and shutil.which("nvcc")):
+    if not (able and gpus):
         return BUILD_FLAGS
     if gpus < WORKERS:
         # NCCL refuses two workers on one GPU, so their gradients go over Gloo; this keeps the CUDA events that tell
@@ -206,7 +210,10 @@ def installed() -> dict[str, str]:
 
 
 def note(part: str) -> None:
-    STAMP.write_text(json.dumps(installed() | {part: wanted()[part]}))
+    """Whole or not at all: a stamp that cannot be read would end every later call."""
+    done = STAMP.with_suffix(".part")
+    done.write_text(json.dumps(installed() | {part: wanted()[part]}))
+    done.replace(STAMP)
 
 
 def dependencies(gpus: int | None) -> None:

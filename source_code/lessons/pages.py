@@ -31,7 +31,7 @@ class _Renderer(IPythonRenderer):
         return convert(body)
 
     def block_math(self, body: str) -> str:
-        return convert(body, display="block")
+        return f'<div class="formula">{convert(body, display="block")}</div>'
 
 
 class _Exporter(HTMLExporter):

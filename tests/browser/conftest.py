@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -59,7 +60,7 @@ def _is_elsewhere(url: str) -> bool:
 def shot(page: Page) -> Callable[[str], None]:
     """A function that keeps a picture of the page, for people to look at."""
     SHOTS.mkdir(parents=True, exist_ok=True)
-    return lambda name: page.screenshot(path=SHOTS / f"{name}.png") and None
+    return lambda name, **options: page.screenshot(path=SHOTS / f"{name}.png", **options) and None
 
 
 @pytest.fixture(scope="session")
@@ -97,8 +98,9 @@ def free_port() -> int:
 
 def _wait_for(url: str, server: subprocess.Popen) -> None:
     """Until the server answers; an error if it ends instead."""
-    port = int(re.search(r":(\d+)/", url)[1])
-    while server.poll() is None:
+    port, until = int(re.search(r":(\d+)/", url)[1]), time.monotonic() + 120
+    while server.poll() is None and time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
             return
-    pytest.fail(f"the server ended with exit status {server.returncode}")
+        time.sleep(0.1)
+    pytest.fail(f"the server does not answer; its exit status is {server.returncode}")

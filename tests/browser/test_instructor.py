@@ -34,17 +34,20 @@ def test_formgrader_lists_the_submissions_with_their_scores(page: Page, address:
     opened(page, address, f"formgrader/manage_submissions/{made_up.NOTEBOOKS[0]}")
     right = points(graded.course, made_up.name(0), made_up.NOTEBOOKS[0])
     row = page.get_by_role("row").filter(has_text=made_up.name(0))
-    expect(row).to_contain_text(f"{right:g}")
+    expect(row).to_contain_text(f"{right:g} / {right:g}")
     shot("formgrader-submissions")
 
 
 def test_formgrader_shows_the_harness_report(page: Page, address: str, shot: Callable):
     opened(page, address, f"formgrader/gradebook/{made_up.PROGRAM}/{made_up.PROGRAM}")
-    shot("formgrader-gradebook")
     best = page.get_by_role("row").filter(has_text="100 / 100").first
+    expect(best).to_be_visible()
+    shot("formgrader-gradebook")
     best.get_by_role("link", name=re.compile("Submission #")).click()
     page.get_by_text("The whole report").click()
     report = page.frame_locator("iframe").first
     expect(report.get_by_text(re.compile(r"\d+ of 100")).first).to_be_visible()
     page.locator("iframe").first.scroll_into_view_if_needed()
     shot("formgrader-report")
+    report.locator("img, svg").first.scroll_into_view_if_needed()
+    shot("formgrader-report-plot")

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from grader import build
 from lessons import __main__ as command
+from lessons import pages
 
 pytestmark = pytest.mark.slow
 PHONE = {"width": 390, "height": 844}
@@ -31,8 +33,22 @@ def test_every_page_fits_its_screen_and_fetches_nothing(
         expect(page.locator("h1").first).to_be_visible()
         width = page.evaluate("document.documentElement.scrollWidth")
         assert width <= size["width"], f"{path.name} is {width} pixels wide"
-        shot(f"site-{request.node.callspec.id}-{path.stem}")
+        shot(f"site-{request.node.callspec.id}-{path.stem}", full_page=True)
     assert not elsewhere
+
+
+FORMULAS = "05_why_it_converges_worse"
+
+
+def test_a_formula_that_is_wider_than_a_phone_scrolls_by_itself(page: Page, tmp_path: Path, shot: Callable):
+    notebook = build.solved(build.SOLUTIONS / f"{FORMULAS}.py")
+    (tmp_path / "page.html").write_text(pages.lesson_page(notebook), encoding="utf-8")
+    page.set_viewport_size(PHONE)
+    page.goto((tmp_path / "page.html").as_uri())
+    assert page.locator(".formula math").count() > 1
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    page.locator(".formula").first.scroll_into_view_if_needed()
+    shot("site-phone-formula")
 
 
 def test_one_can_go_from_lesson_to_lesson_and_results_say_their_machine(page: Page, site: Path):

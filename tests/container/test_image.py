@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from grader.handout import with_answers
-from tests.container.conftest import Image, buildah
+from tests.container.conftest import UID, Image, buildah
 
 pytestmark = pytest.mark.slow
 
@@ -50,6 +50,9 @@ def test_it_runs_as_a_user_and_holds_no_token(image: Callable[[str], Image], dat
     done = image("learner").run(
         "sh", "-c", "id -un; touch source_code/x || touch notebooks/x && rm notebooks/x", data=data
     )
+    assert (image("learner").root / "home" / "learner" / ".cache").stat().st_uid == int(UID), (
+        "a volume is mounted there"
+    )
     assert done.stdout == "learner\n" and done.returncode == 0 and "Permission denied" in done.stderr
 
 
@@ -65,6 +68,14 @@ def test_four_workers_train_inside(image: Callable[[str], Image], data: Path):
     assert all(f"rank {rank} of 4" in done.stdout for rank in range(4))
     line = json.loads(done.stdout.splitlines()[-1])
     assert line["epoch"] == 1 and line["test_accuracy"] > 0.1
+
+
+LIVE = "from lessons import live; runs = live('C12'); print('measured', *runs)"
+
+
+def test_a_live_run_of_a_lesson_works_inside(image: Callable[[str], Image], data: Path):
+    done = image("learner").run("sh", "-c", f'cd notebooks && ! command -v git && python -c "{LIVE}"', data=data)
+    assert done.returncode == 0 and "measured gradient-descent sgd" in done.stdout, done.stderr
 
 
 # Starts what the image starts, asks what its health check asks until it agrees, then without a token for a notebook.

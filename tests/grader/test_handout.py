@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader import exercises, handout
+from grader import build, exercises, handout
 from grader.__main__ import main
 
 ASKS = """
@@ -39,6 +39,10 @@ def test_it_has_no_solutions_no_tests_and_no_reference_of_an_exercise(copy: Path
     assert left & set(exercises.IDS) == {"shard_indices"}, "the one exercise that holds no answer"
     assert not [path for path in copy.rglob("*.ipynb") if "BEGIN SOLUTION" in path.read_text()]
     assert not [path for path in copy.rglob("*") if path.name in ("__pycache__", "work", "live")]
+
+
+def test_its_notebooks_are_built_anew_and_not_those_in_which_an_instructor_has_typed(copy: Path):
+    assert {path.name: path.read_text() for path in (copy / "notebooks").iterdir()} == build.built(build.SOLUTIONS)
 
 
 def test_its_readme_names_only_what_is_there(copy: Path):

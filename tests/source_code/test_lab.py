@@ -33,6 +33,21 @@ def test_a_taken_port_is_said_with_another_one_to_try(taken: int, capsys):
     assert said.count("\n") == 1 and f"make lab PORT={taken + 1}" in said
 
 
+def test_what_is_no_port_or_not_ours_to_listen_at_is_said_in_a_line(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        lab.main(["--port", "88888"])
+    assert "88888 is no port" in capsys.readouterr().err
+    assert lab.main(["--address", "192.0.2.1"]) == 2  # an address that no machine has (RFC 5737)
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1 and "cannot listen at 192.0.2.1" in said and "taken" not in said
+
+
+def test_a_home_that_cannot_be_written_is_said_in_a_line(tmp_path: Path, monkeypatch):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "file" / "runtime"))
+    assert "JUPYTER_RUNTIME_DIR" in lab._home_problem() and str(tmp_path) in lab._home_problem()
+
+
 def test_an_instructor_without_a_course_is_told_to_make_one(tmp_path: Path, capsys):
     assert lab.main(["--course", str(tmp_path)]) == 2
     assert capsys.readouterr().err == f"lab: {tmp_path} is no course folder yet: make release COURSE={tmp_path}\n"
