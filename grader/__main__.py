@@ -18,7 +18,11 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; its exit status. 2: it could not begin; 130: interrupted."""
     args = parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that runs are ended, as on Ctrl-C
-    return args.run(args, Console())
+    try:
+        return args.run(args, Console())
+    except KeyboardInterrupt:
+        print("grader: interrupted; the same command goes on where this one was", file=sys.stderr)
+        return 130
 
 
 def _check(args: argparse.Namespace, console: Console) -> int:

@@ -34,10 +34,11 @@ from grader.bar import counting
 from grader.check import check
 from grader.folders import Folders
 from grader.isolation import IsolationError, sandbox, trusted
-from grader.journal import Journal, JournalError, Result, Settings, key_of
+from grader.journal import Journal, JournalError, Result, Settings, forget, key_of
 from grader.slots import Files, Outcome, Slot, SlotError, Submission
 from grader.whole import write_whole
 
+JOURNAL = "journal.jsonl"
 MOST = 1_000  # submissions
 LETTERS = 300  # of a message
 SHOWN = 40  # letters of a name in the terminal
@@ -50,15 +51,19 @@ class BatchError(Exception):
 
 
 def run(
-    args: argparse.Namespace, console: Console, grade: slots.Grade | None = None, machine: list[Slot] | None = None
+    args: argparse.Namespace, console: Console, grade: slots.Grade | None = None, machine: list[Slot] | None = None,
+    again: bool = False,
 ) -> int:  # fmt: skip
-    """Grade a class as the options say. `grade` is `graded`, `machine` this machine's slots, unless given.
+    """Grade a class as the options say, `again` also what has a result. `grade` is `graded`, `machine` this machine's
+    slots, unless given.
 
     Exit status: 0 if every entry has a result, passed or not; 1 if on some the grader itself failed; 2 if the batch
     cannot be run; 130 after an interrupt.
     """
     try:
         with _alone(args.path, args.output) as folder:
+            if again:
+                forget(folder / JOURNAL, {safe_name(entry.name) for entry in args.path.iterdir()})
             return Batch(args, folder, console, grade or graded, machine).run()
     except (BatchError, JournalError, SlotError) as error:
         told, status = str(error), 2
@@ -99,7 +104,7 @@ class Batch:
     def run(self) -> int:
         """The exit status: see `run` above. What concerns the batch as a whole is raised."""
         entries = _entries(self.args.path)
-        path = self.folder / "journal.jsonl"
+        path = self.folder / JOURNAL
         settings = _settings(self.args, path)
         with Journal(path, settings) as self.journal:
             waiting = [one for one in map(self._take, entries) if one and not self._known(one)]
@@ -123,9 +128,11 @@ class Batch:
 
     def _known(self, submission: Submission) -> bool:
         """Whether the journal has its result, which then is taken from there."""
-        result = self.journal.results.get((submission.folder, submission.source))
-        self.results += [result] if result else []
-        return result is not None
+        result = self.journal.results.get(submission.folder)
+        if not result or result.source != submission.source:
+            return False
+        self.results.append(result)
+        return True
 
     def _grade_all(self, waiting: list[Submission], settings: Settings) -> None:
         bar = counting(self.console)

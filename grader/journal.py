@@ -1,6 +1,6 @@
 """A batch's journal: its settings, then a line for each graded submission, on the disk before the next one counts.
 
-It is only ever appended to. A kill can tear the last line at most, and a torn line counts as not written.
+It is appended to, or replaced as a whole. A kill can tear the last line at most, and a torn line counts as not written.
 """
 
 import json
@@ -11,6 +11,8 @@ from typing import Literal, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
+
+from grader.whole import write_whole
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
@@ -79,14 +81,14 @@ def _parse(line: bytes, kind: type[Line], number: int) -> Line:
 
 
 class Journal:
-    """A journal open for more lines. `results` holds what it said when it was opened, and what was added since."""
+    """A journal open for more lines. `results`: by folder the last one, for that is whose report lies there."""
 
     def __init__(self, path: Path, settings: Settings):
         """Go on with the journal at `path`, or begin it. Raises JournalError if it is of other settings, or damaged."""
         content = read(path.read_bytes() if path.exists() else b"")
         if content.settings:
             _compare(content.settings, settings)
-        self.results = {(result.folder, result.source): result for result in content.results}
+        self.results = {result.folder: result for result in content.results}
         self.file = path.open("ab")
         self.file.truncate(content.length)
         if not content.settings:
@@ -102,12 +104,22 @@ class Journal:
     def add(self, result: Result) -> None:
         """Add a line; it is on the disk when this returns."""
         self._append(result)
-        self.results[result.folder, result.source] = result
+        self.results[result.folder] = result
 
     def _append(self, line: Settings | Result) -> None:
         self.file.write(json.dumps(asdict(line)).encode() + b"\n")
         self.file.flush()
         os.fsync(self.file.fileno())
+
+
+def forget(path: Path, folders: set[str]) -> None:
+    """Take the results of these folders out of the journal at `path`, so that they are graded again."""
+    if not path.exists():
+        return
+    content = read(path.read_bytes())
+    if content.settings:
+        lines = [content.settings, *(result for result in content.results if result.folder not in folders)]
+        write_whole(path, "".join(json.dumps(asdict(line)) + "\n" for line in lines))
 
 
 def _compare(had: Settings, wanted: Settings) -> None:

@@ -1,11 +1,13 @@
 """Takes submissions from a folder, or an archive from an LMS, into nbgrader's `submitted/`.
 
 Its top level has a folder a student; below it, anywhere, the notebooks under their released names, and beside notebook
-08 the program's folder. Moodle's folders ("Name_123_assignsubmission_file") count by their number. Nothing is unpacked:
-only files with those names are read, and what they hold is looked at when it is graded.
+08 the program's folder. Moodle's folders ("Name_123_assignsubmission_file") count by the name: the number is another
+one in each of Moodle's assignments. Nothing is unpacked: only files with those names are read, and what they hold is
+looked at when it is graded. nbgrader's time stamp and secret are not taken: whoever handed in could have written them.
 """
 
 import errno
+import hashlib
 import re
 import shutil
 import stat
@@ -21,14 +23,15 @@ from pathlib import Path, PurePosixPath
 
 from grader import intake, untrusted
 from grader.instructor.course import Course
-from grader.instructor.handed import PROGRAM, SECRET_FILE, STAMP_FILE, STUDENT
+from grader.instructor.handed import PROGRAM, STUDENT
 from grader.notebook import MAX_BYTES
 
-MOODLE = re.compile(r".*_(\d+)_assignsubmission_.*")
+MOODLE = re.compile(r"(.+)_(\d+)_assignsubmission_.*", re.DOTALL)
 MAX_FILES = 100_000  # looked at
 MAX_STUDENT_FILES = 1000  # of a student; intake says what is too many for a program
 UNHOLDABLE = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
-KEPT = (STAMP_FILE, SECRET_FILE)
+WORK = re.compile(r".*\.(ipynb|py|zip|tar|tgz|gz|bz2|xz|7z|rar)", re.IGNORECASE | re.DOTALL)  # missed if not taken
+NOISE = {".ipynb_checkpoints", "__MACOSX"}  # folders that nobody made to be handed in
 
 Read = Callable[[int], bytes]  # gives at most so many bytes of a file
 
@@ -37,13 +40,16 @@ class ArrivalError(Exception):
     """Submissions that cannot be taken in; the message is one line."""
 
 
-def take(source: Path, course: Course) -> int:
-    """Put what `source` holds into `submitted/`, in place of what those students had there; how many submissions."""
+def take(source: Path, course: Course) -> tuple[int, list[str]]:
+    """Put what `source` holds into `submitted/`, in place of what those students had there.
+
+    Returns how many submissions these were, and the files that look like work and were not taken. Raises ArrivalError.
+    """
     if not source.exists():
         raise ArrivalError(f"{source} does not exist")
     try:
         with tempfile.TemporaryDirectory(prefix="arrivals-", dir=course.root) as place:
-            found = _sort(source, course, Path(place))
+            found, left = _sort(source, course, Path(place))
             for student, assignment in found:
                 target = course.folder("submitted", student, assignment)
                 shutil.rmtree(target, ignore_errors=True)
@@ -56,35 +62,52 @@ def take(source: Path, course: Course) -> int:
         raise ArrivalError(
             f"{source} holds no notebook of a released assignment, like NAME/{course.assignments[0]}.ipynb"
         )
-    return len(found)
+    return len(found), left
 
 
-def _sort(source: Path, course: Course, place: Path) -> list[tuple[str, str]]:
-    """Write the files that matter to `place`/student/assignment; the students and assignments."""
-    homes = _homes(source, set(course.assignments))
+def _sort(source: Path, course: Course, place: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Write the files that matter to `place`/student/assignment; the students and assignments, and what was left."""
+    wrapped = _wrapped(source, set(course.assignments))
+    homes = _homes(source, set(course.assignments), wrapped)
     counts: Counter[str] = Counter()
-    with _files(source) as files:
+    left = []
+    with _files(source, wrapped) as files:
         for path, read in files:
-            student = student_of(path.parts[0])
+            student, belongs = student_of(path.parts[0]), False
             for assignment, inner in _beside(homes.get(student, {}), path):
+                belongs = True
                 notebook = inner.name == f"{assignment}.ipynb"
                 counts[student] += not notebook
                 if counts[student] <= MAX_STUDENT_FILES or notebook:
                     most = MAX_BYTES if notebook else intake.MAX_SOURCE_BYTES
                     _write(place / student / assignment / inner, read(most + 1))
-    return sorted((student, assignment) for student, found in homes.items() for assignment in found)
+            if not belongs and WORK.fullmatch(path.name):
+                left.append(str(path))
+    return sorted((student, assignment) for student, found in homes.items() for assignment in found), left
 
 
-def _homes(source: Path, assignments: set[str]) -> dict[str, dict[str, PurePosixPath]]:
+def _wrapped(source: Path, assignments: set[str]) -> bool:
+    """Whether all lies in one folder, in which several folders have the same notebook: these are the students'."""
+    tops: set[str] = set()
+    places: dict[str, set[str]] = {}
+    with _files(source) as files:
+        for path, _ in files:
+            tops.add(path.parts[0])
+            if path.suffix == ".ipynb" and path.stem in assignments:
+                places.setdefault(path.stem, set()).add(path.parts[1] if len(path.parts) > 2 else "")
+    return len(tops) == 1 and any(len(folders) > 1 and "" not in folders for folders in places.values())
+
+
+def _homes(source: Path, assignments: set[str], wrapped: bool) -> dict[str, dict[str, PurePosixPath]]:
     """By student and assignment the folder of the notebook; of several the one that lies highest."""
     homes: dict[str, dict[str, PurePosixPath]] = {}
     origins: dict[str, str] = {}  # the folder that a student's id was made from
-    with _files(source) as files:
+    with _files(source, wrapped) as files:
         for path, _ in files:
             if path.suffix != ".ipynb" or path.stem not in assignments or len(path.parts) < 2:
                 continue
             student, top = student_of(path.parts[0]), path.parts[0]
-            if origins.setdefault(student, top) != top and not MOODLE.fullmatch(top):
+            if _person(origins.setdefault(student, top)) != _person(top):
                 both = " and ".join(map(intake.quoted, (origins[student], top)))
                 raise ArrivalError(f"{both} would both be the student {student}: rename one of them")
             found = homes.setdefault(student, {})
@@ -98,17 +121,27 @@ def _beside(homes: dict[str, PurePosixPath], path: PurePosixPath) -> Iterator[tu
     for assignment, home in homes.items():
         if path.is_relative_to(home):
             inner = path.relative_to(home)
-            if inner.parts[0] == PROGRAM or str(inner) in (*KEPT, intake.ENTRY, f"{assignment}.ipynb"):
+            if inner.parts[0] == PROGRAM or str(inner) in (intake.ENTRY, f"{assignment}.ipynb"):
                 yield assignment, inner
 
 
+def _person(top: str) -> str:
+    """What tells two students of one name apart: Moodle's number, which both folders of a student have, or the name."""
+    found = MOODLE.fullmatch(top)
+    return found[2] if found else top
+
+
 def student_of(name: str) -> str:
-    """A student's id from a folder's name: Moodle's number, or the name in plain letters."""
+    """A student's id from a folder's name, Moodle's without what follows the name: its plain letters.
+
+    Where there are none, as of names in Cyrillic, it is made of the name's hash: the same in every archive.
+    """
     if found := MOODLE.fullmatch(name):
-        return found[1][:64]
+        name = found[1]
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^A-Za-z0-9._@+-]+", "-", plain).strip("-._@+")[:64]
-    return plain if STUDENT.fullmatch(plain) else "unnamed"
+    digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:12]
+    return plain if STUDENT.fullmatch(plain) else f"name-{digest}"
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -122,8 +155,23 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def _files(source: Path) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
-    """The regular files of a folder, .zip or .tar(.gz), with plain relative paths. Raises ArrivalError."""
+def _files(source: Path, wrapped: bool = False) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
+    """The regular files of a folder, .zip or .tar(.gz), with plain relative paths. Raises ArrivalError.
+
+    Of a `wrapped` class, without the folder that all of them lie in.
+    """
+    with _packed(source) as files:
+        yield (_unwrapped(files) if wrapped else files)
+
+
+def _unwrapped(files: Iterator[tuple[PurePosixPath, Read]]) -> Iterator[tuple[PurePosixPath, Read]]:
+    for path, read in files:
+        if len(path.parts) > 1:
+            yield path.relative_to(path.parts[0]), read
+
+
+@contextmanager
+def _packed(source: Path) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
     if source.is_dir():
         yield _plain(
             (str(path.relative_to(source)), _opened(partial(Path.open, mode="rb"), path))
@@ -145,7 +193,7 @@ def _plain(files: Iterator[tuple[str, Read]]) -> Iterator[tuple[PurePosixPath, R
         if count == MAX_FILES:
             raise ArrivalError(f"there are more than {MAX_FILES:,} files")
         path = PurePosixPath(name)
-        if not path.is_absolute() and path.parts and ".." not in path.parts and "\0" not in name:
+        if not path.is_absolute() and path.parts and not {"..", *NOISE} & set(path.parts) and "\0" not in name:
             yield path, read
 
 

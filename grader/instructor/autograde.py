@@ -51,7 +51,8 @@ def run(args: argparse.Namespace, console: Console) -> int:
         print(f"grader: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
-        print("grader: interrupted; the same command goes on where this one was", file=sys.stderr)
+        command = "the same command without --force" if args.force else "the same command"
+        print(f"grader: interrupted; {command} goes on where this one was", file=sys.stderr)
         return 130
 
 
@@ -69,17 +70,26 @@ class Class:
         if args.assignment not in (None, *course.assignments):
             raise CourseError(f"no assignment {args.assignment}; released are: {', '.join(course.assignments)}")
         if args.source:
-            self._say(f"taken in: {arrivals.take(args.source, course)} submissions")
+            count, left = arrivals.take(args.source, course)
+            self._say(f"taken in: {count} submissions")
+            for path in left:
+                self._say(f"not taken in: {shown(path, 100)}")
         names = list(handed.submissions(course, args.student, args.assignment))
         for one in names:
             handed.disarm(course, *one)
         found = [handed.read(course, *one) for one in names]
-        waiting = [one for one in found if args.force or not self._known(one)]
+        if args.force:  # an interrupted run then goes on without it
+            for one in found:
+                course.record(one.student, one.assignment).unlink(missing_ok=True)
+        graded = set(course.graded)
+        waiting = [one for one in found if (one.student, one.assignment) not in graded or not self._known(one)]
         self._say(f"{len(found) - len(waiting)} of {len(found)} submissions are graded")
         if waiting:
             self._grade_all(waiting)
+        graded = set(course.graded)
         for one in found:
-            penalise(course, one.student, one.assignment)
+            if (one.student, one.assignment) in graded:
+                penalise(course, one.student, one.assignment)
         self._show(found)
         if not found:
             raise CourseError(self._nothing())
@@ -145,6 +155,9 @@ def grade(course: Course, one: Handed, report: Graded | None, profile: str, isol
     started = time.monotonic()
     rebuilt = rebuild.rebuild(course, one)
     cells = rebuild.grade_cells(rebuilt.notebook)
+    if unknown := [id for id in cells if id != FOUR_WORKERS and id.removesuffix(CHECK) not in exercises.IDS]:
+        # nbgrader gives a graded cell without output all its points.
+        raise CourseError(f"this grader does not know the graded cells {', '.join(unknown)}: give their points by hand")
     judged = _judged(course, rebuilt, [id.removesuffix(CHECK) for id in cells if id.endswith(CHECK)], isolate)
     lines, problems = [], list(rebuilt.problems.values())
     for result in judged:
@@ -197,8 +210,9 @@ def _program(cell: NotebookNode, one: Handed, found: Graded | None) -> list[Line
     rows = found.report["rows"]
     text = "\n".join(f"{row['points']:g} / {row['max']}  {row['asks']}: {row['seen']} {row['message']}" for row in rows)
     _answer(cell, text, template("card.html").render(report=found.report, page=found.page), found.report["points"])
+    whole = 100 if not any(row["max"] for row in rows) else 0  # lost by a program that could not be graded at all
     return [
-        Line(cell=FOUR_WORKERS, name=row["asks"], points=row["points"], max=row["max"], message=row["message"])
+        Line(cell=FOUR_WORKERS, name=row["asks"], points=row["points"], max=row["max"] or whole, message=row["message"])
         for row in rows
     ]
 
@@ -234,10 +248,9 @@ def _save(course: Course, one: Handed, notebook: NotebookNode) -> None:
 
 
 def penalise(course: Course, student: str, assignment: str) -> None:
-    """Set a submission's late penalty by nbgrader's plugin, from the due date and the points as they are now."""
-    if course.record(student, assignment).exists():
-        resources = _resources(course, student, assignment)
-        AssignLatePenalties(config=course.config, log=QUIET).preprocess(new_notebook(), resources)
+    """Set a graded submission's late penalty by nbgrader's plugin, from the due date and the points as they are now."""
+    resources = _resources(course, student, assignment)
+    AssignLatePenalties(config=course.config, log=QUIET).preprocess(new_notebook(), resources)
 
 
 def _resources(course: Course, student: str, assignment: str) -> dict:

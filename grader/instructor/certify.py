@@ -9,9 +9,9 @@ from pathlib import Path
 from rich.console import Console
 
 from grader.instructor import certificate, credential, issuer, record
+from grader.instructor.autograde import FOUR_WORKERS
 from grader.instructor.course import Course, CourseError
 from grader.instructor.credential import Award
-from grader.instructor.feedback import submissions
 from grader.instructor.plugins import score
 from grader.profile import load
 
@@ -35,12 +35,22 @@ def certify(course: Course, profile: str, years: int | None, keys: Path) -> list
     folder = course.root / "export" / "certificates"
     folder.mkdir(parents=True, exist_ok=True)
     made = []
-    for student, assignment in submissions(course):
+    for student, assignment in course.graded:
         found = record.load(course.record(student, assignment))
         if found and found.passed and found.profile == profile:
-            award = _award(course, student, found, years)
-            made.append(_write(award, signer, key, folder / f"{student}.png"))
+            target = folder / f"{student}.png"
+            if _withheld(course, student, assignment):
+                for path in (target, target.with_suffix(".jwt")):
+                    path.unlink(missing_ok=True)
+            else:
+                made.append(_write(_award(course, student, found, years), signer, key, target))
     return made
+
+
+def _withheld(course: Course, student: str, assignment: str) -> bool:
+    """Whether the instructor has given the four-worker program 0 points by hand."""
+    with course.gradebook as gradebook:
+        return gradebook.find_grade(FOUR_WORKERS, assignment, assignment, student).manual_score == 0
 
 
 def _award(course: Course, student: str, found: record.Record, years: int | None) -> Award:
@@ -58,7 +68,9 @@ def _award(course: Course, student: str, found: record.Record, years: int | None
 def _write(award: Award, signer: issuer.Issuer, key, target: Path) -> Path:
     """The picture with the credential in it, and the credential by itself; as they are if they say the same."""
     had = credential.verify(credential.token_of(target), [signer])
-    if had.state == "valid" and (had.award.name, had.award.grade) == (award.name, award.grade):
+    if had.state == "valid" and (had.award.name, had.award.grade, had.award.until) == (
+        award.name, award.grade, award.until,
+    ):  # fmt: skip
         return target
     token = credential.sign(award, signer, key)
     with tempfile.TemporaryDirectory(dir=target.parent) as place:

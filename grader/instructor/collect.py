@@ -7,7 +7,7 @@ submission in a student's name, whoever put it there.
 import pwd
 import shutil
 import stat
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 from nbgrader.exchange.default.collect import ExchangeCollect
@@ -17,7 +17,8 @@ from grader.instructor.handed import STUDENT
 from grader.intake import quoted
 
 MAX_BYTES = 2**26  # of a file; far more than is graded
-NEVER = datetime.min.replace(tzinfo=UTC)
+NEVER = datetime.min  # in UTC, as nbgrader's times are, and without saying so
+DEEPEST = 20  # folders in one another
 
 
 class RefusedError(Exception):
@@ -72,14 +73,16 @@ class SafeCollect(ExchangeCollect):
             return f"it belongs to {owner}, not to {student} ({known})"
         return ""
 
-    def _copy(self, source: Path, target: Path, owner: int) -> None:
+    def _copy(self, source: Path, target: Path, owner: int, depth: int = 0) -> None:
         """The regular files below a folder that belong to `owner`; what is swapped meanwhile is somebody else's."""
+        if depth > DEEPEST:
+            raise RefusedError(f"it has folders in one another, more than {DEEPEST} deep")
         target.mkdir(parents=True)
         for path in sorted(source.iterdir()):
             found = path.lstat()
             try:
                 if stat.S_ISDIR(found.st_mode) and found.st_uid == owner:
-                    self._copy(path, target / path.name, owner)
+                    self._copy(path, target / path.name, owner, depth + 1)
                 else:
                     (target / path.name).write_bytes(untrusted.read(path, MAX_BYTES, owner=owner))
             except untrusted.UnreadableError as error:

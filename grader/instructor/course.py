@@ -1,6 +1,7 @@
 """A course folder: nbgrader's five directories, its gradebook and configuration, and the key of the hidden probes."""
 
 import os
+import re
 import secrets
 import sys
 import warnings
@@ -15,14 +16,30 @@ from sqlalchemy.exc import SAWarning
 from traitlets.config import Config, PyFileConfigLoader
 
 from grader.instructor.secret import once
+from grader.untrusted import printable
 
 warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own use of its database, told at every submission
 
 CONFIG = "nbgrader_config.py"
+ERROR = re.compile(r"[\w.]*(Error|Exception): ")  # what ends a traceback
 
 
 class CourseError(Exception):
     """The course folder is not as it must be; the message is one line that says what to do."""
+
+
+def succeed(result: dict, failed: str) -> None:
+    """Look at what a call of nbgrader's API came to. Raises CourseError if it failed, with the line that says why.
+
+    Raises KeyboardInterrupt if nbgrader has caught one: it takes it for a failure like others.
+    """
+    said = "\n".join(filter(None, (result.get("log"), result.get("error"))))
+    if "KeyboardInterrupt" in said:
+        raise KeyboardInterrupt
+    if not result["success"]:
+        lines = [line.strip() for line in said.splitlines() if line.strip()] or ["nbgrader does not say why"]
+        errors = [line for line in lines if ERROR.match(line) and "above traceback" not in line]
+        raise CourseError(f"{failed}: {printable((errors or lines)[-1])[:300]}")
 
 
 @dataclass(frozen=True)
@@ -77,6 +94,18 @@ class Course:
     def assignments(self) -> list[str]:
         """The names of the released assignments, in the lessons' order."""
         return sorted(path.name for path in (self.root / "release").glob("*") if path.is_dir())
+
+    @property
+    def graded(self) -> list[tuple[str, str]]:
+        """Students and their assignments, of all that is graded: it has a record, and the gradebook knows of it.
+
+        An instructor may take a student out of the gradebook, or put an older gradebook in its place.
+        """
+        recorded = sorted((self.root / "records").glob("*/*.json"))
+        with self.gradebook as gradebook:
+            found = [gradebook.assignment_submissions(name) for name in self.assignments]
+            entered = {(one.student_id, one.assignment.name) for submissions in found for one in submissions}
+        return [names for path in recorded if (names := (path.parent.name, path.stem)) in entered]
 
     @property
     def key(self) -> str:

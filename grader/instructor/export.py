@@ -6,6 +6,7 @@ import io
 import statistics
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,6 @@ from rich.console import Console
 from grader.instructor import record
 from grader.instructor.autograde import penalise
 from grader.instructor.course import Course, CourseError
-from grader.instructor.feedback import submissions
 from grader.instructor.plugins import LmsExport
 from grader.instructor.templates import template
 from grader.untrusted import printable
@@ -55,7 +55,7 @@ def export(course: Course) -> tuple[Path, Path]:
     """Write both; their paths."""
     folder = course.root / "export"
     folder.mkdir(exist_ok=True)
-    for names in submissions(course):
+    for names in course.graded:
         penalise(course, *names)
     table, summary = folder / "grades.csv", folder / "summary.html"
     plugin = LmsExport(config=course.config, to=str(table.with_suffix(".part")))
@@ -69,20 +69,21 @@ def export(course: Course) -> tuple[Path, Path]:
 def cells(course: Course) -> list[Cell]:
     """All graded cells in the lessons' order. What counts is the grader's points: manual ones are in the table."""
     found: dict[tuple[str, str], list[tuple[float, float, list[str]]]] = {}
-    for student, assignment in submissions(course):
+    for student, assignment in course.graded:
         graded = record.load(course.record(student, assignment))
         for name in dict.fromkeys(line.cell for line in graded.lines) if graded else ():
             lines = [line for line in graded.lines if line.cell == name]
             wrong = [f"{line.name}: {line.message}" for line in lines if line.points < line.max]
             sums = sum(line.points for line in lines), sum(line.max for line in lines)
             found.setdefault((assignment, name), []).append((*sums, wrong))
-    return [
-        Cell(assignment, name, rows[0][1], [row[0] for row in rows], _commonest([row[2] for row in rows]))
-        for (assignment, name), rows in sorted(found.items())
-    ]
+    made = []
+    for (assignment, name), rows in sorted(found.items()):
+        points, most, wrong = zip(*rows, strict=True)
+        made.append(Cell(assignment, name, max(most), list(points), _commonest(wrong)))
+    return made
 
 
-def _commonest(mistakes: list[list[str]]) -> list[tuple[str, int]]:
+def _commonest(mistakes: Sequence[list[str]]) -> list[tuple[str, int]]:
     """Mistakes that several or most made, by the line that cost the points; an example tells them."""
     counts = Counter(printable(text.partition(": ")[0]) for wrong in mistakes for text in wrong)
     examples = Counter(printable(text) for wrong in mistakes for text in wrong)

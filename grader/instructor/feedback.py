@@ -3,13 +3,14 @@
 import argparse
 import hashlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from rich.console import Console
 
 from grader.bar import counting
 from grader.instructor.autograde import penalise
-from grader.instructor.course import Course, CourseError
+from grader.instructor.course import Course, CourseError, succeed
 from grader.whole import write_whole
 
 
@@ -18,18 +19,28 @@ def run(args: argparse.Namespace, console: Console) -> int:
     course = Course(args.course.resolve())
     try:
         course.check()
-        graded = submissions(course)
-        failed = [f"{student}, {name}" for student, name in _bar(graded, console) if not page(course, student, name)]
+        graded, failed = course.graded, []
+        for student, name in _bar(graded, console):
+            failed += _tried(page, course, student, name)
+        pages = len(graded) - len(failed)
         for name in sorted({name for _, name in graded}):
-            result = course.api.release_feedback(name)
-            failed += [] if result["success"] else [f"the release of {name}"]
+            failed += _tried(succeed, course.api.release_feedback(name), f"{name} cannot be released")
     except CourseError as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
-    console.print(f"{len(graded) - len(failed)} pages in {course.root / 'feedback'}, and released", highlight=False)
-    for name in failed:
-        print(f"grader: failed: {name}", file=sys.stderr)
+    console.print(f"{pages} pages in {course.root / 'feedback'}, and released", highlight=False)
+    for told in failed:
+        print(f"grader: {told}", file=sys.stderr)
     return 1 if failed else 0
+
+
+def _tried(step: Callable, *arguments: object) -> list[str]:
+    """Why a step failed; nothing if it did not: one page that cannot be made keeps no other from being released."""
+    try:
+        step(*arguments)
+    except CourseError as error:
+        return [str(error)]
+    return []
 
 
 def _bar(graded: list[tuple[str, str]], console: Console) -> Iterator[tuple[str, str]]:
@@ -37,30 +48,22 @@ def _bar(graded: list[tuple[str, str]], console: Console) -> Iterator[tuple[str,
         yield from bar.track(graded, description="feedback")
 
 
-def submissions(course: Course) -> list[tuple[str, str]]:
-    """Students and their assignments, of all that is graded."""
-    found = sorted((course.root / "records").glob("*/*.json"))
-    return [(path.parent.name, path.stem) for path in found]
-
-
-def page(course: Course, student: str, assignment: str) -> bool:
-    """Make a submission's page, if there is none or its grade or comments have changed; whether there is one."""
+def page(course: Course, student: str, assignment: str) -> None:
+    """Make a submission's page, if there is none or its grade or comments have changed. Raises CourseError."""
     penalise(course, student, assignment)
     state, mark = _state(course, student, assignment), course.record(student, assignment).with_suffix(".feedback")
     target = course.folder("feedback", student, assignment) / f"{assignment}.html"
     if target.exists() and mark.exists() and mark.read_text() == state:
-        return True
-    result = course.api.generate_feedback(assignment, student, force=True)
-    if result["success"]:
-        write_whole(mark, state)
-    return result["success"]
+        return
+    succeed(course.api.generate_feedback(assignment, student, force=True), f"no page for {student}, {assignment}")
+    write_whole(mark, state)
 
 
 def _state(course: Course, student: str, assignment: str) -> str:
     """A hash of what the page shows."""
     folder = course.folder("autograded", student, assignment)
     digest = hashlib.sha256()
-    for path in sorted(folder.iterdir()):
+    for path in sorted(filter(Path.is_file, folder.iterdir())):  # JupyterLab keeps a folder of checkpoints there
         digest.update(f"{path.name}\0".encode() + path.read_bytes())
     with course.gradebook as gradebook:
         found = gradebook.find_submission_notebook(assignment, assignment, student)

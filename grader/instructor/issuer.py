@@ -17,6 +17,7 @@ import platformdirs
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from jwt.algorithms import OKPAlgorithm
+from jwt.exceptions import InvalidKeyError
 from rich.console import Console
 
 from grader.instructor.secret import once
@@ -114,7 +115,7 @@ def _load(path: Path) -> Issuer:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         return Issuer(str(content["name"]), OKPAlgorithm.from_jwk(content["key"]))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, InvalidKeyError) as error:
         raise IssuerError(f"{path} is no issuer's public key: {error}") from None
 
 

@@ -34,11 +34,14 @@ def run(
     programs = {one.student: one.program for one in handed if one.program}
     if not programs:
         return {}
-    with _entries(programs) as entries, _output(course, profile, force) as output:
+    # A journal for each profile and state of the grader.
+    output = course.harness / f"{profile}-{slots.GRADER[:12]}"
+    with _entries(programs) as entries:
+        output.mkdir(parents=True, exist_ok=True)
         args = argparse.Namespace(
             path=entries, output=output, profile=profile, key=course.key, seed=0, scheduler=scheduler, trusted=False
         )
-        status = batch.run(args, console)
+        status = batch.run(args, console, again=force)
         if status == 130:
             raise KeyboardInterrupt
         if status == 2:
@@ -57,17 +60,6 @@ def _entries(programs: dict[str, dict[str, bytes]]) -> Iterator[Path]:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
         yield Path(root)
-
-
-@contextlib.contextmanager
-def _output(course: Course, profile: str, force: bool) -> Iterator[Path]:
-    """Where the batch keeps its journal: one for each profile and state of the grader; a passing one if forced."""
-    course.harness.mkdir(parents=True, exist_ok=True)
-    if force:
-        with tempfile.TemporaryDirectory(dir=course.harness) as output:
-            yield Path(output)
-    else:
-        yield course.harness / f"{profile}-{slots.GRADER[:12]}"
 
 
 def _read(folder: Path) -> Graded:

@@ -1,8 +1,11 @@
 """`python -m grader release`: the lessons with graded cells become nbgrader's assignments, and are released."""
 
 import argparse
+import contextlib
 import shutil
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -10,7 +13,7 @@ from nbgrader.utils import is_grade
 from rich.console import Console
 
 from grader import build
-from grader.instructor.course import CONFIG, Course, CourseError
+from grader.instructor.course import CONFIG, Course, CourseError, succeed
 from grader.whole import write_whole
 
 
@@ -48,24 +51,34 @@ def graded(path: Path) -> NotebookNode | None:
 def _released(course: Course, name: str, text: str) -> bool:
     source = course.folder("source", ".", name) / f"{name}.ipynb"
     outbound = Path(course.config.Exchange.root, course.config.CourseDirectory.course_id, "outbound", name)
-    return outbound.is_dir() and source.is_file() and source.read_text(encoding="utf-8") == text
+    made = course.folder("release", ".", name) / f"{name}.ipynb"
+    return all(map(Path.exists, (outbound, made, source))) and source.read_text(encoding="utf-8") == text
 
 
 def _release(course: Course, name: str, text: str) -> None:
-    """Write the source last: an interrupted release is done again."""
-    source, api = course.folder("source", ".", name) / f"{name}.ipynb", course.api
-    source.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(source, text)
-    try:
-        _succeed(api.generate_assignment(name), f"{name} cannot be made")
+    """Release an assignment; if that fails, an earlier release stays as it was, and its submissions can be graded."""
+    source, api = course.folder("source", ".", name), course.api
+    with _kept_if_refused(course, source, course.folder("release", ".", name)):
+        source.mkdir(parents=True, exist_ok=True)
+        write_whole(source / f"{name}.ipynb", text)
+        succeed(api.generate_assignment(name), f"{name} cannot be made")
         api.unrelease(name)
-        _succeed(api.release_assignment(name), f"{name} cannot be released")
-    except BaseException:
-        source.unlink()
-        raise
+        succeed(api.release_assignment(name), f"{name} cannot be released")
 
 
-def _succeed(result: dict, failed: str) -> None:
-    if not result["success"]:
-        said = (result.get("error") or result.get("log") or "").strip().splitlines() or ["nbgrader does not say why"]
-        raise CourseError(f"{failed}: {said[-1]}")
+@contextlib.contextmanager
+def _kept_if_refused(course: Course, *folders: Path) -> Iterator[None]:
+    """Put folders back as they were if what follows fails: nbgrader removes a release before it looks at a new one."""
+    with tempfile.TemporaryDirectory(prefix="release-", dir=course.root) as place:
+        copies = {folder: Path(place, str(at)) for at, folder in enumerate(folders)}
+        for folder, copy in copies.items():
+            if folder.is_dir():
+                shutil.copytree(folder, copy)
+        try:
+            yield
+        except BaseException:
+            for folder, copy in copies.items():
+                shutil.rmtree(folder, ignore_errors=True)
+                if copy.is_dir():
+                    copy.replace(folder)
+            raise

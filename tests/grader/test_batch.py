@@ -78,11 +78,11 @@ class Class:
         (self.folder / name).mkdir(exist_ok=True)
         (self.folder / name / "train.py").write_text(json.dumps({"log": str(self.log), **orders}))
 
-    def grade(self, *options: str, does: slots.Grade = tiny) -> tuple[int, str]:
+    def grade(self, *options: str, does: slots.Grade = tiny, again: bool = False) -> tuple[int, str]:
         """The exit status, and what the terminal shows."""
         told = io.StringIO()
         args = parse(["batch", str(self.folder), "--output", str(self.output), *options])
-        status = batch.run(args, Console(file=told, width=200), lambda *task: does(*task), TWO_SLOTS)
+        status = batch.run(args, Console(file=told, width=200), lambda *task: does(*task), TWO_SLOTS, again)
         return status, told.getvalue()
 
     def begun(self) -> list[str]:
@@ -165,6 +165,22 @@ def test_a_second_command_grades_what_is_new_or_changed_and_nothing_else(group: 
     assert [(row["name"], row["points"]) for row in group.rows()] == [
         ("anna", "100"), ("bo", "40"), ("cyril", "100"), ("dan", "100"),
     ]  # fmt: skip
+
+
+def test_a_program_that_comes_back_gets_its_own_report_not_that_of_the_one_between(group: Class):
+    for right in (False, True, False):
+        group.add("anna", right=right)
+        assert group.grade()[0] == 0
+        assert (group.report("anna")["points"], group.rows()[0]["points"]) == ((100, "100") if right else (40, "40"))
+    assert group.begun() == ["anna"] * 3
+
+
+def test_what_has_a_result_is_graded_again_where_that_is_asked_for(group: Class):
+    for name in ("anna", "bo"):
+        group.add(name)
+    group.grade()
+    assert group.grade(again=True)[0] == 0
+    assert sorted(group.begun()) == ["anna", "anna", "bo", "bo"]
 
 
 def test_other_settings_are_refused_in_one_line_and_change_nothing(group: Class, capfd):

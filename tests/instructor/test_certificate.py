@@ -18,6 +18,7 @@ from grader.instructor import certificate, certify, credential, issuer, record
 from grader.instructor.credential import Award
 from tests.instructor import made_up
 from tests.instructor.conftest import STUDENTS, Graded
+from tests.instructor.test_class import copy
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 AWARD = Award(
@@ -179,6 +180,33 @@ def test_all_who_passed_get_one_and_nobody_else(graded: Graded, keys: Path):
     assert certify.certify(graded.course, "full", None, keys) == []
 
 
+def test_one_that_is_to_expire_replaces_one_that_is_not(graded: Graded, keys: Path, tmp_path: Path):
+    course = copy(graded, tmp_path / "work")
+    made = certify.certify(course, made_up.PROFILE, None, keys)[0]
+    endless = made.read_bytes()
+    certify.certify(course, made_up.PROFILE, 2, keys)
+    dated = made.read_bytes()
+    assert dated != endless and verified(credential.token_of(made), keys, datetime.now(UTC)).award.until
+    certify.certify(course, made_up.PROFILE, 2, keys)
+    assert made.read_bytes() == dated
+
+
+def test_nobody_gets_one_to_whom_the_instructor_has_given_no_points_by_hand(graded: Graded, keys: Path, tmp_path: Path):
+    course, name = copy(graded, tmp_path / "work"), made_up.PROGRAM
+    before = certify.certify(course, made_up.PROFILE, None, keys)
+    with course.gradebook as gradebook:
+        gradebook.find_grade("four_workers", name, name, before[0].stem).manual_score = 0
+        gradebook.db.commit()
+    assert certify.certify(course, made_up.PROFILE, None, keys) == before[1:]
+    assert not before[0].exists() and not before[0].with_suffix(".jwt").exists()
+
+
+def test_a_key_of_another_kind_is_said_in_a_line(tmp_path: Path):
+    (tmp_path / "key.json").write_text('{"name": "A School", "key": {"kty": "RSA", "n": "AQAB", "e": "AQAB"}}')
+    with pytest.raises(issuer.IssuerError, match="no issuer's public key"):
+        issuer.known([tmp_path / "key.json"])
+
+
 def run(*arguments: object, home: Path) -> subprocess.CompletedProcess:
     line = [sys.executable, "-m", "grader", *map(str, arguments)]
     env = {"PATH": "/usr/bin:/bin", "HOME": str(home), "XDG_DATA_HOME": str(home / "data")}
@@ -186,12 +214,16 @@ def run(*arguments: object, home: Path) -> subprocess.CompletedProcess:
 
 
 def test_the_commands_tell_each_state(tmp_path: Path, token: str, keys: Path):
-    (tmp_path / "good.jwt").write_text(token + "\n")
+    valid = credential.sign(replace(AWARD, until=None), issuer.of(keys), issuer.signing_key(keys))
+    past = credential.sign(replace(AWARD, until=NOW + timedelta(days=1)), issuer.of(keys), issuer.signing_key(keys))
+    (tmp_path / "good.jwt").write_text(valid + "\n")
+    (tmp_path / "past.jwt").write_text(past + "\n")
     (tmp_path / "bad.jwt").write_text(changed(token, lambda content: content.update(name="Another")))
     known = ("--issuer", keys / issuer.ISSUERS)
-    told = {name: run("verify", tmp_path / name, *known, home=tmp_path) for name in ("good.jwt", "bad.jwt")}
+    told = {name: run("verify", tmp_path / name, *known, home=tmp_path) for name in ("good.jwt", "past.jwt", "bad.jwt")}
     assert told["bad.jwt"].returncode == 1 and told["bad.jwt"].stdout.startswith("tampered:")
-    assert told["good.jwt"].returncode in (0, 3) and "Ada Made-Up" in told["good.jwt"].stdout
+    assert told["good.jwt"].returncode == 0 and "Ada Made-Up" in told["good.jwt"].stdout
+    assert told["past.jwt"].returncode == 3 and told["past.jwt"].stdout.startswith("expired")
     stranger = run("verify", tmp_path / "good.jwt", home=tmp_path)
     assert (stranger.returncode, stranger.stdout[:14]) == (4, "unknown issuer")
     assert run("verify", tmp_path / "none.png", home=tmp_path).returncode == 2

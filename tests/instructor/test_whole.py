@@ -23,11 +23,11 @@ def test_a_class_of_thirty(tmp_path: Path):
     assert made_up.show(course, len(made_up.LEARNERS), console) == []
     assert feedback.run(made_up.options(course), console) == 0
     export.export(course)
-    for student, assignment in feedback.submissions(course):
+    for student, assignment in course.graded:
         assert in_gradebook(course, student, assignment)["score"] == pytest.approx(
             points(course, student, assignment), abs=0.01
         )
-    assert len(feedback.submissions(course)) == 3 * len(made_up.LEARNERS)
+    assert len(course.graded) == 3 * len(made_up.LEARNERS)
 
 
 def test_autograding_goes_on_where_it_was_killed(tmp_path: Path):
