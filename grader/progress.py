@@ -15,7 +15,7 @@ from grader.observation import read_worker
 from grader.outside import Seen
 from grader.profile import NETWORK_WIDTH, WORKERS, Profile
 
-LIMIT = 3  # times the reference's time: stock Horovod's waiting on few cores fits in
+LIMIT = 5  # times the reference's time: stock Horovod's waiting on few cores fits in, and bf16 where it is emulated
 START_SECONDS = 30  # for Python, PyTorch, Horovod and the data on all workers
 PATIENCE_SECONDS = 20  # without an update of any worker, at the least: then it is a hang
 PATIENCE = 0.2  # of the reference's time: an evaluation, or saving, may lie between two updates
@@ -69,7 +69,7 @@ class Watch:
             return stalls.describe(seconds - self.moved, updates, outside.running, folders)
         if seconds > self.limit:
             return (
-                f"Stopped after {seconds:.0f} s, three times what the reference takes on this machine. "
+                f"Stopped after {seconds:.0f} s, {LIMIT} times what the reference takes on this machine. "
                 f"Updates by worker: {', '.join(map(str, updates))}. Does every worker use all images?"
             )
         if min(updates) >= SEPARATE_UPDATES and not self._connected(folders):
