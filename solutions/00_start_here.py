@@ -94,12 +94,13 @@ figure, ax = axes("epoch", "test accuracy (%)")
 accuracy = [0.1, *(line["test_accuracy"] for line in lines)]
 ax.plot(range(len(accuracy)), [100 * value for value in accuracy])
 ax.set_xticks(range(len(accuracy)))
-last = lines[-1]
+last, seconds = lines[-1], sum(line["seconds"] for line in lines)
+reached = f"{last['test_accuracy']:.1%}"
 show(
     figure,
-    alt=f"A line from 10 % (guessing) to {last['test_accuracy']:.1%} test accuracy after {len(lines)} epochs.",
-    caption=f"{workers} workers on {images:,} images: {last['test_accuracy']:.1%} of the test images are right after "
-    f"{sum(line['seconds'] for line in lines):.0f} s of training, at {last['images_per_s']:,.0f} images/s together.",
+    alt=f"A line from 10 % (guessing) to {reached} test accuracy after {len(lines)} epochs.",
+    caption=f"{workers} workers on {images:,} images: {reached} of the test images are right "
+    f"after {seconds:.0f} s of training, at {last['images_per_s']:,.0f} images/s together.",
 )
 
 # %% [markdown]

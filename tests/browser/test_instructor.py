@@ -49,5 +49,5 @@ def test_formgrader_shows_the_harness_report(page: Page, address: str, shot: Cal
     expect(report.get_by_text(re.compile(r"\d+ of 100")).first).to_be_visible()
     page.locator("iframe").first.scroll_into_view_if_needed()
     shot("formgrader-report")
-    report.locator("img, svg").first.scroll_into_view_if_needed()
+    report.locator("figure").first.scroll_into_view_if_needed()
     shot("formgrader-report-plot")

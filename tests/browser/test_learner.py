@@ -120,8 +120,8 @@ def solution_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNod
 
 def test_a_learner_has_validate_and_the_assignment_list_but_no_formgrader(page: Page, address: str):
     page.goto(address)  # the token becomes a cookie
-    assert {path: answered(page, address, path) for path in ("assignments", "formgrader")} == {
-        "assignments": True,
+    assert {path: answered(page, address, path) for path in ("courses", "formgrader")} == {
+        "courses": True,
         "formgrader": False,
     }
     expect(page.get_by_role("button", name="Validate").first).to_be_visible()
@@ -165,3 +165,5 @@ def test_the_assignment_is_graded_in_its_notebook(page: Page, address: str, lear
     report = page.frame_locator(".jp-HTMLViewer iframe")
     expect(report.get_by_text("100 of 100").first).to_be_visible()
     shot("assignment-report")
+    report.locator("figure").first.scroll_into_view_if_needed()
+    shot("assignment-report-plot")
