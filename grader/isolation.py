@@ -29,8 +29,8 @@ from grader.profile import WORKERS
 INSIDE = Folders(Path("/submission"))
 INSTALL = "On Debian: sudo apt-get install bubblewrap"
 ALLOW = (
-    "It is installed, but the container's options (docs/container.md in the course's repository) or the kernel's "
-    "settings (kernel.apparmor_restrict_unprivileged_userns) forbid namespaces"
+    "It is installed, but this machine or container forbids namespaces: see docs/container.md in the course's "
+    "repository, and the kernel's setting kernel.apparmor_restrict_unprivileged_userns"
 )
 ENDED = INSIDE.root / "ended"  # the holder writes the command's exit status there
 HOLDER = f'"$@"; echo $? > {ENDED}/status; exec sleep infinity'  # keeps the folders alive until they have been read
