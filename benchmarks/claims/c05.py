@@ -130,8 +130,8 @@ def speeds(runs: Runs, arm: str, which: str) -> np.ndarray:
 
 def price(runs: Runs, arm: str, end: str = "") -> Difference:
     """By how much, in relation, a worker's images/s change when the batch is divided; a launch is one value."""
-    speeds = [run["images_per_s"] for run in runs[arm]]
-    change = [np.divide(of[f"divided{end}"], of[f"kept{end}"]).mean() for of in speeds]
+    launches = [run["images_per_s"] for run in runs[arm]]
+    change = [np.divide(of[f"divided{end}"], of[f"kept{end}"]).mean() for of in launches]
     return paired(change, np.ones(len(change)))
 
 

@@ -67,12 +67,17 @@ def take(source: Path, course: Course) -> tuple[int, list[str]]:
 
 def _sort(source: Path, course: Course, place: Path) -> tuple[list[tuple[str, str]], list[str]]:
     """Write the files that matter to `place`/student/assignment; the students and assignments, and what was left."""
-    wrapped = _wrapped(source, set(course.assignments))
-    homes = _homes(source, set(course.assignments), wrapped)
+    assignments = set(course.assignments)
+    with _files(source) as files:
+        paths = [path for path, _ in files]
+    around = 1 if _wrapped(paths, assignments) else 0  # folders outside the students'
+    homes = _homes([_below(path, around) for path in paths], assignments)
     counts: Counter[str] = Counter()
     left = []
-    with _files(source, wrapped) as files:
-        for path, read in files:
+    with _files(source) as files:
+        for whole, read in files:
+            if not (path := _below(whole, around)).parts:
+                continue
             student, belongs = student_of(path.parts[0]), False
             for assignment, inner in _beside(homes.get(student, {}), path):
                 belongs = True
@@ -82,37 +87,38 @@ def _sort(source: Path, course: Course, place: Path) -> tuple[list[tuple[str, st
                     most = MAX_BYTES if notebook else intake.MAX_SOURCE_BYTES
                     _write(place / student / assignment / inner, read(most + 1))
             if not belongs and WORK.fullmatch(path.name):
-                left.append(str(path))
+                left.append(str(whole))
     return sorted((student, assignment) for student, found in homes.items() for assignment in found), left
 
 
-def _wrapped(source: Path, assignments: set[str]) -> bool:
+def _below(path: PurePosixPath, folders: int) -> PurePosixPath:
+    return PurePosixPath(*path.parts[folders:])
+
+
+def _wrapped(paths: list[PurePosixPath], assignments: set[str]) -> bool:
     """Whether all lies in one folder, in which several folders have the same notebook: these are the students'."""
-    tops: set[str] = set()
     places: dict[str, set[str]] = {}
-    with _files(source) as files:
-        for path, _ in files:
-            tops.add(path.parts[0])
-            if path.suffix == ".ipynb" and path.stem in assignments:
-                places.setdefault(path.stem, set()).add(path.parts[1] if len(path.parts) > 2 else "")
-    return len(tops) == 1 and any(len(folders) > 1 and "" not in folders for folders in places.values())
+    for path in paths:
+        if path.suffix == ".ipynb" and path.stem in assignments:
+            places.setdefault(path.stem, set()).add(path.parts[1] if len(path.parts) > 2 else "")
+    one = len({path.parts[0] for path in paths}) == 1
+    return one and any(len(folders) > 1 and "" not in folders for folders in places.values())
 
 
-def _homes(source: Path, assignments: set[str], wrapped: bool) -> dict[str, dict[str, PurePosixPath]]:
+def _homes(paths: list[PurePosixPath], assignments: set[str]) -> dict[str, dict[str, PurePosixPath]]:
     """By student and assignment the folder of the notebook; of several the one that lies highest."""
     homes: dict[str, dict[str, PurePosixPath]] = {}
     origins: dict[str, str] = {}  # the folder that a student's id was made from
-    with _files(source, wrapped) as files:
-        for path, _ in files:
-            if path.suffix != ".ipynb" or path.stem not in assignments or len(path.parts) < 2:
-                continue
-            student, top = student_of(path.parts[0]), path.parts[0]
-            if _person(origins.setdefault(student, top)) != _person(top):
-                both = " and ".join(map(intake.quoted, (origins[student], top)))
-                raise ArrivalError(f"{both} would both be the student {student}: rename one of them")
-            found = homes.setdefault(student, {})
-            had = found.get(path.stem, path.parent)
-            found[path.stem] = min(had, path.parent, key=lambda home: (len(home.parts), home))
+    for path in paths:
+        if path.suffix != ".ipynb" or path.stem not in assignments or len(path.parts) < 2:
+            continue
+        student, top = student_of(path.parts[0]), path.parts[0]
+        if _person(origins.setdefault(student, top)) != _person(top):
+            both = " and ".join(map(intake.quoted, (origins[student], top)))
+            raise ArrivalError(f"{both} would both be the student {student}: rename one of them")
+        found = homes.setdefault(student, {})
+        had = found.get(path.stem, path.parent)
+        found[path.stem] = min(had, path.parent, key=lambda home: (len(home.parts), home))
     return homes
 
 
@@ -155,23 +161,8 @@ def _write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def _files(source: Path, wrapped: bool = False) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
-    """The regular files of a folder, .zip or .tar(.gz), with plain relative paths. Raises ArrivalError.
-
-    Of a `wrapped` class, without the folder that all of them lie in.
-    """
-    with _packed(source) as files:
-        yield (_unwrapped(files) if wrapped else files)
-
-
-def _unwrapped(files: Iterator[tuple[PurePosixPath, Read]]) -> Iterator[tuple[PurePosixPath, Read]]:
-    for path, read in files:
-        if len(path.parts) > 1:
-            yield path.relative_to(path.parts[0]), read
-
-
-@contextmanager
-def _packed(source: Path) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
+def _files(source: Path) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
+    """The regular files of a folder, .zip or .tar(.gz), with plain relative paths. Raises ArrivalError."""
     if source.is_dir():
         yield _plain(
             (str(path.relative_to(source)), _opened(partial(Path.open, mode="rb"), path))

@@ -37,6 +37,7 @@ from grader.whole import write_whole
 CHECK = "_check"  # ends the grade_id of an exercise's check
 FOUR_WORKERS = "four_workers"  # the grade_id of the assignment's check
 NO_PROGRAM = "The four-worker program"
+WHOLE = 100  # points of that program, all lost where it could not be graded
 NO_REPORT = "the four-worker run has no report; see above"
 QUIET = logging.getLogger("grader.nbgrader")  # nbgrader tells of every late submission
 QUIET.setLevel(logging.CRITICAL)
@@ -205,14 +206,14 @@ def _program(cell: NotebookNode, one: Handed, found: Graded | None) -> list[Line
     """Show the harness's report in the assignment's cell; its lines."""
     if found is None:
         _answer(cell, one.program_problem, "", 0)
-        line = Line(cell=FOUR_WORKERS, name=NO_PROGRAM, points=0, max=100, message=one.program_problem)
+        line = Line(cell=FOUR_WORKERS, name=NO_PROGRAM, points=0, max=WHOLE, message=one.program_problem)
         return [line]
     rows = found.report["rows"]
     text = "\n".join(f"{row['points']:g} / {row['max']}  {row['asks']}: {row['seen']} {row['message']}" for row in rows)
     _answer(cell, text, template("card.html").render(report=found.report, page=found.page), found.report["points"])
-    whole = 100 if not any(row["max"] for row in rows) else 0  # lost by a program that could not be graded at all
+    lost = 0 if any(row["max"] for row in rows) else WHOLE  # of a refused program the one row has no points
     return [
-        Line(cell=FOUR_WORKERS, name=row["asks"], points=row["points"], max=row["max"] or whole, message=row["message"])
+        Line(cell=FOUR_WORKERS, name=row["asks"], points=row["points"], max=row["max"] or lost, message=row["message"])
         for row in rows
     ]
 

@@ -33,13 +33,14 @@ def succeed(result: dict, failed: str) -> None:
 
     Raises KeyboardInterrupt if nbgrader has caught one: it takes it for a failure like others.
     """
+    if result["success"]:
+        return
     said = "\n".join(filter(None, (result.get("log"), result.get("error"))))
-    if "KeyboardInterrupt" in said:
+    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["nbgrader does not say why"]
+    if lines[-1] == "KeyboardInterrupt":  # a traceback's end; elsewhere it may be a learner's text
         raise KeyboardInterrupt
-    if not result["success"]:
-        lines = [line.strip() for line in said.splitlines() if line.strip()] or ["nbgrader does not say why"]
-        errors = [line for line in lines if ERROR.match(line) and "above traceback" not in line]
-        raise CourseError(f"{failed}: {printable((errors or lines)[-1])[:300]}")
+    errors = [line for line in lines if ERROR.match(line) and "above traceback" not in line]
+    raise CourseError(f"{failed}: {printable((errors or lines)[-1])[:300]}")
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,9 @@ class Course:
         """
         recorded = sorted((self.root / "records").glob("*/*.json"))
         with self.gradebook as gradebook:
-            found = [gradebook.assignment_submissions(name) for name in self.assignments]
-            entered = {(one.student_id, one.assignment.name) for submissions in found for one in submissions}
+            entered = {
+                (one.student_id, name) for name in self.assignments for one in gradebook.assignment_submissions(name)
+            }
         return [names for path in recorded if (names := (path.parent.name, path.stem)) in entered]
 
     @property
