@@ -43,7 +43,8 @@ class _Exporter(HTMLExporter):
     @pass_context
     def markdown2html(self, context, source: str) -> str:
         """Replaces nbconvert's filter of that name, which leaves formulas to a script."""
-        renderer = _Renderer(escape=False, embed_images=True, exclude_anchor_links=True)
+        # Not embed_images: it closes each piece of HTML by itself, and a question's <details> before its answer.
+        renderer = _Renderer(escape=False, exclude_anchor_links=True)
         return MarkdownWithMath(renderer=renderer).render(source)
 
 

@@ -295,6 +295,12 @@ def test_a_page_has_pictures_formulas_and_no_script(made_up: execute.Executed):
     assert re.search(r"<pre>new\n", page), "what a bar has overwritten is gone"
 
 
+def test_an_answer_is_hidden_behind_its_question():
+    cell = nbformat.v4.new_markdown_cell("<details><summary>Why?</summary>\n\nBecause *so*.\n\n</details>")
+    page = pages.lesson_page(nbformat.v4.new_notebook(cells=[cell]))
+    assert re.search(r"<details><summary>Why\?</summary>\s*<p>Because <em>so</em>\.</p>\s*</details>", page)
+
+
 # nbclient asks once a second whether the kernel lives. Here at once, so that an interrupt never misses the answer.
 RUN = """
 import asyncio
