@@ -435,7 +435,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
     file = tmp_path / "scheduler.json"
     line = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", file]
     process = subprocess.Popen([Path(sys.executable).with_name("dask"), *line], stderr=subprocess.DEVNULL)
-    until(file.exists)
+    until(lambda: file.exists() and file.read_text().endswith("}"))  # Dask opens it first, and then writes
     yield process, json.loads(file.read_text())["address"]
     process.kill()
     process.wait()
