@@ -19,7 +19,8 @@ LIMIT = 5  # times the reference's time: stock Horovod's waiting on few cores fi
 START_SECONDS = 30  # for Python, PyTorch, Horovod and the data on all workers
 PATIENCE_SECONDS = 20  # without an update of any worker, at the least: then it is a hang
 PATIENCE = 0.2  # of the reference's time: an evaluation, or saving, may lie between two updates
-START_PATIENCE = 3  # times as much before the first update
+FIRST_UPDATES, START_PATIENCE = 2, 3  # the first ones choose kernels: times as much until they are made
+SLOW = 5  # times the longest wait for an update so far: a slow worker beside three that spin may need that once more
 SEPARATE_UPDATES = 20  # after so many updates without Horovod there is nothing more to learn from the run
 REPORT_SECONDS = 20
 PROBE_IMAGES, PROBE_UPDATES = 64, 6  # a second on two slow cores: an expected time needs no more
@@ -46,7 +47,7 @@ class Watch:
     def __init__(self, profile: Profile, console: Console):
         expected = reference_seconds(profile)
         self.limit, self.patience = LIMIT * expected, max(PATIENCE_SECONDS, PATIENCE * expected)
-        self.updates, self.moved = [0] * WORKERS, 0.0
+        self.updates, self.moved, self.longest = [0] * WORKERS, 0.0, 0.0
         self.console, self.last_report = console, 0.0
         self.connected: bool | None = None
         columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn()
@@ -64,8 +65,9 @@ class Watch:
     def __call__(self, seconds: float, updates: list[int], outside: Seen, folders: Folders) -> str:
         self._show(min(updates), seconds)
         if updates != self.updates:
+            self.longest = max(self.longest, seconds - self.moved) if any(self.updates) else 0.0
             self.updates, self.moved = updates, seconds
-        if seconds - self.moved > self.patience * (1 if any(updates) else START_PATIENCE):
+        if seconds - self.moved > self._patience():
             return stalls.describe(seconds - self.moved, updates, outside.running, folders)
         if seconds > self.limit:
             return (
@@ -78,6 +80,12 @@ class Watch:
                 f"{WORKERS} separate networks. Start with hvd.init() and hvd.DistributedOptimizer."
             )
         return ""
+
+    def _patience(self) -> float:
+        """Seconds without an update that are not yet a hang."""
+        if max(self.updates) < FIRST_UPDATES:
+            return START_PATIENCE * self.patience
+        return max(self.patience, SLOW * self.longest)
 
     def _connected(self, folders: Folders) -> bool:
         """Whether Horovod connected a worker with others at its first update; looked up once."""
