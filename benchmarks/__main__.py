@@ -45,20 +45,26 @@ def _speed(args: argparse.Namespace, console: Console) -> bool:
     from benchmarks.speed import page
 
     folder = (QUICK if args.quick else results.RESULTS) / "speed"
-    done = []
-    for id in args.only or speed.SHORT:
-        if not args.show:
-            claim = speed.get(id)
-            settings = series.settings(claim, args.quick, "cpu")
-            seeds = range(args.rounds or (1 if args.quick else claim.seeds))
-            series.measure(claim, folder / id, settings, seeds, claim.arms, _say(console))
-        saved = series.saved(speed.get(id), folder / id)
-        done.append(_show(saved, page.command(id), console))
-        if done[-1]:
-            console.print(page.rich_table(saved))
-    page.write(folder, folder / "index.html")
-    _say(console)(f"page: {folder / 'index.html'}")
-    return all(done)
+    try:
+        shown = [_compare(id, folder / id, args, console) for id in args.only or speed.SHORT]
+        return all(shown)
+    finally:  # also after an interrupt, and where one way fails: it shows what is there
+        page.write(folder, folder / "index.html")
+        _say(console)(f"page: {folder / 'index.html'}")
+
+
+def _compare(id: str, folder: Path, args: argparse.Namespace, console: Console) -> bool:
+    from benchmarks.speed import page
+
+    claim = speed.get(id)
+    if not args.show:
+        settings = series.settings(claim, args.quick, "cpu")
+        seeds = range(args.rounds or (1 if args.quick else claim.seeds))
+        series.measure(claim, folder, settings, seeds, claim.arms, _say(console))
+    saved = series.saved(claim, folder)
+    if shown := _show(saved, page.command(id), console):
+        console.print(page.rich_table(saved))
+    return shown
 
 
 def _claims(args: argparse.Namespace, console: Console) -> bool:
@@ -97,8 +103,13 @@ COMMANDS = {
     "calibrate": _calibrate,
     "overhead": _overhead,
     "speed": _speed,
-    "time-to-accuracy": _speed,
+    **dict.fromkeys(speed.LONG.values(), _speed),
     "claims": _claims,
+}
+
+LONG = {
+    "accuracy": "how long our programs and others take to test accuracies of 80, 88 and 90 percent",
+    "start": "how long from a clone to a grade card, part by part, with empty caches and with full ones",
 }
 
 
@@ -120,10 +131,11 @@ def _parse() -> argparse.Namespace:
     all_of = ", ".join(speed.SHORT)
     command.add_argument("--only", nargs="+", choices=speed.SHORT, metavar="NAME", help=f"of {all_of} (default: all)")
     _add_rounds(command)
-    about = "how long our programs and others take to test accuracies of 80, 88 and 90 percent; on the same page"
-    command = commands.add_parser("time-to-accuracy", help=about, description=f"{about}; what is done is not repeated")
-    command.set_defaults(only=["accuracy"])
-    _add_rounds(command)
+    for id, about in LONG.items():
+        description = f"{about}; on the same page; what is done is not repeated"
+        command = commands.add_parser(speed.LONG[id], help=about, description=description)
+        command.set_defaults(only=[id])
+        _add_rounds(command)
     about = "the table of all claims: lesson, seeds, verdict; exit status 1 while one has no result"
     commands.add_parser("claims", help=about, description=about)
     for id in claims.IDS:

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import json
 import os
 import shutil
 import statistics
@@ -56,11 +57,11 @@ WAYS = {"bare": bare, "graded": graded}
 
 
 def run(pairs: int, console: Console) -> None:
-    """Measure so many pairs, those excepted that have a result."""
+    """Measure so many pairs, those excepted that have a result from this kind of machine."""
     for pair in range(pairs):
         for way in sorted(WAYS, reverse=pair % 2 == 1):
             path = FOLDER / f"{way}-{pair}.json"
-            if path.exists():
+            if path.exists() and _of_this_machine(path):
                 continue
             folders = Folders(REPOSITORY / "runs" / "overhead" / way)
             folders.clear()
@@ -73,6 +74,10 @@ def run(pairs: int, console: Console) -> None:
             shutil.rmtree(folders.root)
 
 
+def _of_this_machine(path: Path) -> bool:
+    return results.kind(json.loads(path.read_text())["machine"]) == results.kind(results.machine())
+
+
 def weights(path: Path) -> int:
     """The fingerprint of a checkpoint's weights."""
     net = ResNet9(NETWORK_WIDTH)
@@ -81,8 +86,28 @@ def weights(path: Path) -> int:
 
 
 def pairs() -> list[tuple[dict, dict]]:
-    """What has been measured: the bare and the graded run of each pair."""
-    return list(zip(*(results.read(FOLDER, way) for way in WAYS), strict=False))
+    """What has been measured: the bare and the graded run of each pair, both of one kind of machine."""
+    bare_runs, graded_runs = ({run["seed"]: run for run in results.read(FOLDER, way)} for way in WAYS)
+    both = [(run, graded_runs[seed]) for seed, run in bare_runs.items() if seed in graded_runs]
+    return [pair for pair in both if results.kind(pair[0]["machine"]) == results.kind(pair[1]["machine"])]
+
+
+def share(bare: dict, graded: dict) -> float:
+    """What being graded adds to a run, as a share of the bare one's seconds."""
+    return graded["seconds"] / bare["seconds"] - 1
+
+
+def equal(found: list[tuple[dict, dict]]) -> bool:
+    """Whether the weights are the same in each pair."""
+    return all(bare["weights"] == graded["weights"] for bare, graded in found)
+
+
+def sentence(found: list[tuple[dict, dict]]) -> str:
+    """Median and range over the pairs, the aim, and whether the weights agree."""
+    shares = sorted(share(*pair) for pair in found)
+    spread = f"{statistics.median(shares):+.1%} ({shares[0]:+.1%} to {shares[-1]:+.1%}) over {len(found)} pairs"
+    same = "the same weights" if equal(found) else "DIFFERENT WEIGHTS"
+    return f"median overhead {spread}, the aim is {LIMIT:.0%} at most; both runs of a pair end with {same}"
 
 
 def show(console: Console) -> bool:
@@ -90,13 +115,8 @@ def show(console: Console) -> bool:
     found = pairs()
     if not found:
         stop(f"no pair in {FOLDER}. Leave --show out to measure.")
-    shares = [graded["seconds"] / bare["seconds"] - 1 for bare, graded in found]
-    equal = all(bare["weights"] == graded["weights"] for bare, graded in found)
-    for (bare_run, graded_run), share in zip(found, shares, strict=True):
+    for bare_run, graded_run in found:
         both = f"bare {bare_run['seconds']:.1f} s, graded {graded_run['seconds']:.1f} s"
-        console.print(f"pair {bare_run['seed']}: {both}, {share:+.1%}", highlight=False)
-    same = "the same" if equal else "DIFFERENT"
-    console.print(
-        f"median overhead {statistics.median(shares):+.1%} over {len(found)} pairs; weights {same}", highlight=False
-    )
-    return equal and statistics.median(shares) <= LIMIT
+        console.print(f"pair {bare_run['seed']}: {both}, {share(bare_run, graded_run):+.1%}", highlight=False)
+    console.print(sentence(found), highlight=False)
+    return equal(found) and statistics.median(share(*pair) for pair in found) <= LIMIT

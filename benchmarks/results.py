@@ -34,6 +34,18 @@ def machine() -> dict[str, object]:
     }
 
 
+def kind(machine: dict[str, object]) -> dict[str, object]:
+    """What of a machine's description makes its speeds comparable with another's."""
+    return {name: machine.get(name) for name in ("cpu", "bf16", "cores", "gpu", "torch", "horovod")}
+
+
+def described(machine: dict[str, object]) -> str:
+    """The description in a line."""
+    where = machine["gpu"] or f"{machine['cores']} cores of {machine['cpu']}{', bfloat16' * machine['bf16']}"
+    versions = f"Python {machine['python']}, PyTorch {machine['torch']}, Horovod {machine['horovod']}"
+    return f"{where}, {versions}, {machine['date'][:10]}, commit {machine['commit']}"
+
+
 def _commit() -> str:
     """This repository's; a learner's copy is none, and its machine may have no git."""
     command = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty", "--abbrev=12"]

@@ -1,6 +1,8 @@
 """Runs a claim's experiment arm by arm and seed by seed, keeps a file a run, and reads them back."""
 
+import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,9 +49,7 @@ class Series:
         """Where the newest of the results was measured, with what and when; empty if there is none."""
         if not (files := [file for files in self.files.values() for file in files]):
             return ""
-        one = max((file["machine"] for file in files), key=lambda machine: machine["date"])
-        where = one["gpu"] or f"{one['cores']} cores of {one['cpu']}"
-        return f"{where}, PyTorch {one['torch']}, Horovod {one['horovod']}, {one['date'][:10]}"
+        return results.described(max((file["machine"] for file in files), key=lambda machine: machine["date"]))
 
     @property
     def verdict(self) -> Verdict | None:
@@ -67,8 +67,13 @@ def measure(
     claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str],
     said: Callable[[str], None] = lambda text: None,
 ) -> None:  # fmt: skip
-    """Measure what has no file in `folder` yet; a file appears whole or not at all. `said` hears of each run."""
-    todo = list(missing(folder, seeds, arms))
+    """Measure what `folder` lacks, or has only smaller or, where times count, from another kind of machine.
+
+    A file appears whole or not at all. `said` hears of each run.
+    """
+    todo = list(missing(claim, folder, settings, seeds, arms))
+    if old := sum(path.exists() for _, _, path in todo):
+        said(f"{claim.id}: {old} of its results have smaller settings or are another machine's, and are measured anew")
     for number, (arm, seed, path) in enumerate(todo, 1):
         started = time.perf_counter()
         values = claim.run(arm, seed, settings)
@@ -78,19 +83,34 @@ def measure(
         said(f"{claim.id} {arm}, seed {seed}: {seconds:.1f} s ({number} of {len(todo)})")
 
 
-def missing(folder: Path, seeds: Sequence[int], arms: Sequence[str]) -> Iterator[tuple[str, int, Path]]:
-    """Arm, seed and file of the runs that have not been done; one seed of all arms before the next seed."""
+def missing(
+    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str]
+) -> Iterator[tuple[str, int, Path]]:  # fmt: skip
+    """Arm, seed and file of the runs that have not been done so; one seed of all arms before the next seed."""
+    here = results.kind(results.machine())
     for seed in seeds:
         for arm in arms:
             path = folder / f"{arm}-{seed}.json"
-            if not path.exists():
+            if not path.exists() or not _usable(claim, json.loads(path.read_text()), settings, here):
                 yield arm, seed, path
 
 
+def _usable(claim: Claim, file: dict, settings: Settings, here: dict[str, object]) -> bool:
+    """Whether a result is as large as wanted, and where times count, of a machine like this one."""
+    return not below(file["settings"], settings) and (not claim.alone or results.kind(file["machine"]) == here)
+
+
 def saved(claim: Claim, folder: Path | None = None) -> Series:
-    """The committed results of a claim, or those in another folder."""
+    """The committed results of a claim, or those in another folder; of times, those of the machine that has most."""
     folder = folder or results.RESULTS / claim.id
-    return Series(claim, {arm: _read(folder, arm) for arm in claim.arms})
+    files = {arm: _read(folder, arm) for arm in claim.arms}
+    if claim.alone:
+        kinds = Counter(str(results.kind(file["machine"])) for found in files.values() for file in found)
+        most = max(kinds, key=kinds.get, default="")
+        files = {
+            arm: [one for one in found if str(results.kind(one["machine"])) == most] for arm, found in files.items()
+        }
+    return Series(claim, files)
 
 
 def _read(folder: Path, arm: str) -> list[dict]:

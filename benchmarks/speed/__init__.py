@@ -9,7 +9,8 @@ import importlib
 from benchmarks.claim import Claim
 
 SHORT = ("communication", "step", "scaling")  # `make benchmark`
-IDS = (*SHORT, "accuracy")
+LONG = {"accuracy": "time-to-accuracy", "start": "time-to-start"}  # commands of their own
+IDS = (*SHORT, *LONG)
 
 
 def get(id: str) -> Claim:

@@ -57,7 +57,8 @@ def peer(way: str, network: str, batch_size: int, updates: int) -> float:
     train, rank, size = peers.data(IMAGES), dist.get_rank(), dist.get_world_size()
     use_device("cpu", rank, size)
     net = build(network)
-    wrapped = DistributedDataParallel(net) if way == "ddp" else net
+    # By default it also sends batch norm's statistics before each forward pass, which neither ours nor stock does.
+    wrapped = DistributedDataParallel(net, forward_sync_buffers=False) if way == "ddp" else net
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
     return seconds(wrapped, optimizer, endless(train, rank, size, batch_size), updates, dist.barrier)
 

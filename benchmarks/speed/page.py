@@ -3,7 +3,6 @@
 import base64
 import importlib
 import io
-import statistics
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from benchmarks import overhead, series, speed
+from benchmarks import overhead, results, series, speed
 from benchmarks.series import Series
 from benchmarks.speed.tables import Table
 from grader.whole import write_whole
@@ -32,10 +31,12 @@ def write(folder: Path, target: Path) -> None:
     write_whole(target, page)
 
 
-def _graded() -> str:
-    """What being graded costs a run, in words; empty if it has not been measured."""
-    shares = [graded["seconds"] / bare["seconds"] - 1 for bare, graded in overhead.pairs()]
-    return f"Median {statistics.median(shares):+.1%} over {len(shares)} pairs" if shares else ""
+def _graded() -> dict[str, str]:
+    """What being graded costs a run, and where that was measured, in words; empty if it has not been."""
+    if not (found := overhead.pairs()):
+        return {}
+    machines = sorted({results.described(run["machine"]) for pair in found for run in pair})
+    return {"told": overhead.sentence(found), "machine": "; ".join(machines)}
 
 
 def _section(saved: Series) -> dict:
@@ -66,7 +67,7 @@ def rich_table(saved: Series) -> rich.table.Table:
 
 def command(id: str) -> str:
     """Measures one comparison again."""
-    return f"python -m benchmarks speed --only {id}" if id in speed.SHORT else "python -m benchmarks time-to-accuracy"
+    return f"python -m benchmarks {speed.LONG.get(id, f'speed --only {id}')}"
 
 
 def _png(figure: Figure) -> str:

@@ -15,5 +15,7 @@ class Table:
 
 
 def told(values: Sequence[float], digits: int) -> str:
-    """`0.97 (0.95 to 0.99)`: median and range over the rounds."""
+    """`0.97 (0.95 to 0.99)`: median and range over the rounds; of one round its value."""
+    if len(values) == 1:
+        return f"{values[0]:,.{digits}f}"
     return f"{np.median(values):,.{digits}f} ({np.min(values):,.{digits}f} to {np.max(values):,.{digits}f})"

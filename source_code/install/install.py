@@ -222,7 +222,9 @@ def dependencies(gpus: int | None) -> None:
     virtual_environment()
     say("installing the locked dependencies")
     pip("install", "-r", REQUIREMENTS)
-    pip("install", "-q", "--no-deps", "--force-reinstall", horovod_wheel(gpus))
+    wheel = horovod_wheel(gpus)
+    say("installing Horovod")
+    pip("install", "-q", "--no-deps", "--force-reinstall", wheel)
     note("dependencies")
 
 

@@ -1,6 +1,7 @@
 """Series of runs: resumed, judged, provisional when small; intervals; the commands' messages."""
 
 import dataclasses
+import functools
 import json
 import math
 import subprocess
@@ -42,6 +43,25 @@ def test_what_is_done_is_not_repeated(tmp_path):
     heard = []
     series.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
     assert (tmp_path / "a-0.json").read_bytes() == before and len(heard) == 2
+
+
+def test_what_is_smaller_or_timed_on_another_machine_is_measured_anew(tmp_path, monkeypatch):
+    heard, timed = [], dataclasses.replace(CLAIM, alone=True)
+    measured(tmp_path, images=3)
+    series.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
+    assert len(heard) == 5 and "4 of its results" in heard[0]
+    here = results.machine()
+    monkeypatch.setattr(results, "machine", lambda: here | {"cores": 99, "gpu": None})
+    series.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
+    assert len(heard) == 5
+    measure = functools.partial(series.measure, timed, tmp_path, CLAIM.settings, said=heard.append)
+    measure(range(1), CLAIM.arms[:1])
+    assert len(heard) == 7 and "1 of its results" in heard[5]
+    found = series.saved(timed, tmp_path)
+    assert found.provisional == "1 of 2 seeds" and not found.machine.startswith("99 cores of "), "no mixing"
+    measure(range(2), CLAIM.arms)
+    found = series.saved(timed, tmp_path)
+    assert found.provisional == "" and found.machine.startswith("99 cores of ") and len(heard) == 11
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path):

@@ -1,0 +1,139 @@
+"""How long from a clone to the first lesson, and to a grade card? Set-up, data, lessons and grading, part by part.
+
+Each run clones this repository's last commit into an empty folder and types the commands that a newcomer would: `bare`
+with empty caches, so that all comes from where pip and npm are told to look and Horovod is compiled, `again` with this
+user's caches. System packages are there already. A part begins where the commands say so.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.plots import axes
+from benchmarks.speed.tables import Table, told
+from cifar.launch import running
+
+ARMS = {"bare": "empty caches", "again": "full caches, and all lessons"}
+AIM_MINUTES = 20  # from a bare machine to the grade card
+REPOSITORY = Path(__file__).resolve().parents[2]
+FIRST = "virtual environment"
+# What a line holds, and the part that begins with it.
+BEGINS = {
+    "installing the locked dependencies": "locked dependencies",
+    "downloading the source of": "Horovod, compiled",
+    "installing Horovod": "Horovod and the course, installed",
+    "ready after": "CIFAR-10",
+    "-m lessons": "lessons' pages",
+    "-m grader check": "the reference, trained and graded",
+}
+LESSON = re.compile(r"\d+/\d+  (\S+)  ")  # said at its end
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Seconds by part, and of all."""
+    with tempfile.TemporaryDirectory(prefix="start-") as scratch:
+        clone, caches = Path(scratch) / "clone", Path(scratch) / "caches"
+        subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
+        variables = {"PATH": os.environ["PATH"], "COURSE_ENV": str(clone / ".venv"), "MAKEFLAGS": ""}
+        if arm == "bare":
+            folders = {"XDG_CACHE_HOME": "all", "PIP_CACHE_DIR": "pip", "NPM_CONFIG_CACHE": "npm"}
+            variables |= {name: str(caches / folder) for name, folder in folders.items()}
+        return _typed(["make", "-C", str(clone), *_targets(arm, settings)], variables)
+
+
+def _targets(arm: str, settings: Settings) -> list[str]:
+    """What is made: the course, with caches all notebooks as well; if so little is wanted, only the list of targets."""
+    return ["course" if settings["course"] else "help"] + ["notebooks"] * (arm == "again" and settings["notebooks"])
+
+
+def _typed(command: list[str], variables: dict[str, str]) -> Values:
+    started, lines = time.perf_counter(), []
+
+    def stamped(stream: Iterable[str]) -> Iterator[tuple[float, str]]:
+        for line in stream:
+            lines.append(line)
+            yield time.perf_counter() - started, line
+
+    with running(command, 1, variables) as process:
+        found, since, part = split(stamped(process.stdout))
+    total = time.perf_counter() - started
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{''.join(lines[-25:])}")
+    return {"parts": found | {part: found.get(part, 0.0) + total - since}, "seconds": total}
+
+
+def split(stamped: Iterable[tuple[float, str]]) -> tuple[dict[str, float], float, str]:
+    """Seconds of the parts that ended, by name, of lines and when they came; when the last part began; its name."""
+    found, since, part = {}, 0.0, FIRST
+    for at, line in stamped:
+        lesson = LESSON.match(line)
+        begun = next((name for mark, name in BEGINS.items() if mark in line), None)
+        if lesson or begun:
+            ended = f"lesson {lesson[1]}" if lesson else part
+            found[ended] = found.get(ended, 0.0) + at - since
+            since, part = at, begun or part
+    return found, since, part
+
+
+def names(runs: Runs) -> list[str]:
+    """The parts, in the order in which they come."""
+    return list(dict.fromkeys(name for arm in ARMS for run in runs[arm] for name in run["parts"]))
+
+
+def seconds(runs: Runs, arm: str, name: str) -> list[float]:
+    """What a part took, a value a round in which it came."""
+    return [run["parts"][name] for run in runs[arm] if name in run["parts"]]
+
+
+def table(runs: Runs) -> Table:
+    """A row a part, and all of them."""
+    rows = [
+        (name, *(told(found, 0) if (found := seconds(runs, arm, name)) else "" for arm in ARMS)) for name in names(runs)
+    ]
+    rows.append(("all", *(told([run["seconds"] for run in runs[arm]], 0) for arm in ARMS)))
+    return Table(("part", *(f"seconds, {name}" for name in ARMS.values())), rows)
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds if every start from a bare machine came to its end within the aim."""
+    minutes = [run["seconds"] / 60 for run in runs["bare"]]
+    text = f"From a bare machine to the grade card: {told(minutes, 1)} minutes; the aim is {AIM_MINUTES}."
+    return Verdict("holds" if max(minutes) <= AIM_MINUTES else "fails", text)
+
+
+def picture(runs: Runs) -> Picture:
+    """A bar an arm, of its parts' medians."""
+    figure, ax = axes("minutes", "", size=(8.0, 3.6))
+    begin = np.zeros(len(ARMS))
+    for number, name in enumerate(names(runs)):
+        width = np.array([np.median(seconds(runs, arm, name) or [0]) / 60 for arm in ARMS])
+        ax.barh(range(len(ARMS)), width, 0.5, begin, label=name, color=f"C{number}", hatch="//" if number > 9 else "")
+        begin += width
+    ax.set_yticks(range(len(ARMS)), ARMS.values())
+    ax.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    parts = "; ".join(f"{name}: {minutes:.1f} minutes" for name, minutes in zip(ARMS.values(), begin, strict=True))
+    return Picture(figure, f"A bar a start, of its parts. {parts}.", f"{parts} (medians).")
+
+
+CLAIM = Claim(
+    id="start",
+    statement=f"From a bare machine to the grade card in {AIM_MINUTES} minutes.",
+    source="",
+    lesson="00_start_here",
+    arms=tuple(ARMS),
+    seeds=1,
+    settings={"course": 1, "notebooks": 1},
+    quick={"course": 0, "notebooks": 0},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="make help sets nothing up.",
+    alone=True,
+)
