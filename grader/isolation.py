@@ -109,14 +109,19 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 def _kill_family(process: subprocess.Popen, mark: str) -> None:
     """Kill a process's descendants, and whoever carries its environment (helpers that left the family)."""
-    family = descendants(process.pid)
-    for other in psutil.process_iter():
-        with contextlib.suppress(psutil.Error):
-            if other.environ().get("GRADER_OBSERVE") == mark:
-                family.append(other)
-    for member in family:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            member.kill()
+    for attempt in range(10):  # they may be starting others, and what just starts shows no environment
+        family = descendants(process.pid)
+        for other in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if other.pid != process.pid and other.environ().get("GRADER_OBSERVE") == mark:
+                    family.append(other)
+        if attempt and not family:
+            break
+        for member in family:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                member.kill()
+        psutil.wait_procs(family, timeout=1)
+        time.sleep(0.05)
     process.kill()
     process.wait()
 

@@ -123,7 +123,7 @@ def _remove_leftovers() -> None:
 
 def _remove(group: Path) -> None:
     """Remove a group as soon as the kernel has forgotten its last process."""
-    for _ in range(300):  # after a fork bomb it takes seconds
+    for _ in range(1200):  # after a fork bomb it takes seconds, on a busy machine more
         try:
             group.rmdir()
         except FileNotFoundError:

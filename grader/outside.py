@@ -54,15 +54,18 @@ class Outside:
             self.seen.loopback.append((updates, sent))
 
     def _look_at_processes(self) -> None:
-        self.seen.running, until = set(), time.monotonic() + LOOK_SECONDS
+        until, seen = time.monotonic() + LOOK_SECONDS, {}
         for process in sorted(self.processes(), key=lambda process: process.pid):  # the workers are among the oldest
             if time.monotonic() > until:
                 break
             with contextlib.suppress(psutil.Error, ValueError, KeyError):
                 rank = int(process.environ()["HOROVOD_RANK"])
                 used = process.cpu_times()
-                self.seen.running.add(rank)
-                self.seen.cpu_seconds[rank] = max(self.seen.cpu_seconds.get(rank, 0.0), used.user + used.system)
+                seen[rank] = max(seen.get(rank, 0.0), used.user + used.system)
+        else:
+            self.seen.running = set(seen)  # a look that took too long tells of none that it is gone
+        for rank, used in seen.items():
+            self.seen.cpu_seconds[rank] = max(self.seen.cpu_seconds.get(rank, 0.0), used)
 
     def close(self) -> Seen:
         """Stop looking; what was seen."""

@@ -17,6 +17,7 @@ import socket
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -47,6 +48,7 @@ TRIES = 3  # a submission that ends its slot's process so often is not tried aga
 LOOK_SECONDS = 1.0  # how often to look for slots that came or went
 CONNECT_SECONDS = 5  # for a scheduler to answer
 GATHER_SECONDS = 60  # to fetch a report; one that takes longer is lost
+SLOW_DISK = "Creating scratch directories"  # how a warning of Dask's begins that concerns nobody here
 DASK = {
     "distributed.deploy.lost-worker-timeout": "1 day",  # to start a process anew can take long
     "distributed.nanny.pre-spawn-environ": {},  # it would write OMP_NUM_THREADS=1 into our own environment
@@ -140,10 +142,13 @@ def local(slots: list[Slot], folder: Path) -> Iterator[Client]:
 def _dask() -> Iterator[None]:
     """Dask as it is needed here. Its warnings stay silent: what matters of them comes as an error, and is one line."""
     logging.disable(logging.CRITICAL)
+    sys.warnoptions.append(f"ignore:{SLOW_DISK}:UserWarning")  # processes that are started get these
     try:
-        with dask.config.set(DASK):
+        with dask.config.set(DASK), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", SLOW_DISK, UserWarning)
             yield
     finally:
+        sys.warnoptions.remove(f"ignore:{SLOW_DISK}:UserWarning")
         logging.disable(logging.NOTSET)
 
 

@@ -46,7 +46,9 @@ def _end(process: subprocess.Popen) -> None:
     launcher = psutil.Process(process.pid)
     family = [*launcher.children(recursive=True), launcher]
     process.terminate()
-    for left in psutil.wait_procs(family, timeout=END_SECONDS)[1]:
+    left = psutil.wait_procs(family, timeout=END_SECONDS)[1]
+    for one in left:
         with contextlib.suppress(psutil.NoSuchProcess):
-            left.kill()
+            one.kill()
+    psutil.wait_procs(left, timeout=END_SECONDS)  # a large process takes a moment to go
     process.wait()

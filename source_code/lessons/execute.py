@@ -120,7 +120,7 @@ def _run(notebook: NotebookNode, parameters: dict, name: str, part: Path) -> Not
     with _nothing_left():
         return papermill.execute_notebook(
             notebook, part.resolve(), parameters, kernel_name="python3", cwd=part.parent.resolve(),
-            execution_timeout=CELL_SECONDS, extra_arguments=["--log-level=CRITICAL"],
+            execution_timeout=CELL_SECONDS, iopub_timeout=60, extra_arguments=["--log-level=CRITICAL"],
             progress_bar={"desc": name, "leave": False, "disable": None},
         )  # fmt: skip
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import cloudpickle
@@ -117,18 +118,18 @@ def until(true: Callable[[], bool], seconds: float = 120) -> None:
 
 def test_a_class_is_graded_side_by_side_each_slot_one_at_a_time(group: Class, capfd):
     for number in (3, 1, 2, 4):
-        group.add(f"s{number}", seconds=0.5, right=number != 2)
+        group.add(f"s{number}", seconds=2, right=number != 2)
     status, told = group.grade()
     assert (status, capfd.readouterr().err) == (0, "")
     assert "0 of 4 submissions have a result" in told and "3 of 4 passed" in told
-    assert "4 of 4: s" in told and "100 points, passed; about 1 s left" in told
+    assert "4 of 4: s" in told and re.search(r"100 points, passed; about \d+ s left", told)
     runs = [group.report(f"s{number}")["record"] for number in (1, 2, 3, 4)]
     moments = sorted([(run["began"], 1) for run in runs] + [(run["ended"], -1) for run in runs])
     at_work = [sum(change for _, change in moments[: end + 1]) for end in range(len(moments))]
     assert max(at_work) == 2
     for pid in {run["pid"] for run in runs}:
         mine = sorted((run["began"], run["ended"]) for run in runs if run["pid"] == pid)
-        assert len(mine) == 2 and mine[0][1] <= mine[1][0]
+        assert all(one[1] <= other[0] for one, other in pairwise(mine))
     assert not (group.output / "work").exists()
 
 
@@ -319,7 +320,8 @@ def listening() -> set[str]:
     """Addresses that this process and its descendants listen at."""
     found = set()
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        found |= {made.laddr.ip for made in process.net_connections("inet") if made.status == psutil.CONN_LISTEN}
+        with contextlib.suppress(psutil.Error):  # it may just have ended
+            found |= {made.laddr.ip for made in process.net_connections("inet") if made.status == psutil.CONN_LISTEN}
     return found
 
 
@@ -390,6 +392,7 @@ def test_after_ctrl_c_nothing_runs_and_the_same_command_goes_on(group: Class):
     group.add("slow", seconds=600)
     process = start(BATCH, group.root, stderr=subprocess.PIPE)
     until(lambda: len(group.journaled()) == 2 and "slow" in group.begun())
+    time.sleep(0.5)  # while a result is taken in, Python may swallow the interrupt
     os.killpg(process.pid, signal.SIGINT)
     _, told = process.communicate(timeout=120)
     assert (process.returncode, told) == (130, "grader: interrupted; the same command goes on where this one was\n")
@@ -446,6 +449,8 @@ def machines(scheduler, tmp_path: Path) -> Iterator[list[subprocess.Popen]]:
     """Two machines that offer the scheduler a slot each, or more."""
     program = "from grader import slots; slots.join(sys.argv[2])"
     joined = [start(program, tmp_path, scheduler[1]) for _ in range(2)]
+    with slots.remote(scheduler[1]) as client:
+        until(lambda: len(slots.places(client)) >= 2)
     yield joined
     for machine in joined:
         os.killpg(machine.pid, signal.SIGKILL)

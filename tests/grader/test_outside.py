@@ -14,9 +14,9 @@ WRITER = "import sys; open(sys.argv[1], 'w').write('x' * 100_000)"
 
 
 def write(path: Path, times: int) -> None:
-    """As many processes write the file at about the same time."""
-    writers = [subprocess.Popen([sys.executable, "-c", WRITER, path]) for _ in range(times)]
-    assert [writer.wait() for writer in writers] == [0] * times
+    """As many processes write the file one after the other: two at the same moment may be one to the kernel."""
+    for _ in range(times):
+        subprocess.run([sys.executable, "-c", WRITER, path], check=True)
 
 
 def outside(folder: Path, **seen) -> Outside:
@@ -37,12 +37,13 @@ def test_a_file_that_is_written_once_an_epoch_is_not(tmp_path: Path):
         watch.look(updates)
         write(tmp_path / "part", times=1)
         (tmp_path / "part").replace(tmp_path / "metrics.jsonl")
-        time.sleep(0.1)
+        while not watch.writes.counts["metrics.jsonl", updates]:
+            time.sleep(0.01)
     assert watch.close().writes == {"model.pt": 0, "metrics.jsonl": 1}
 
 
 def test_processes_are_told_apart_by_rank_with_the_cpu_time_that_they_used(tmp_path: Path):
-    burn = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True); time.sleep(60)"
+    burn = "import time\nwhile time.process_time() < 2: pass\nprint(flush=True); time.sleep(60)"
     workers = []
     for rank in range(2):
         environment = os.environ | {"HOROVOD_RANK": str(rank)}
@@ -59,11 +60,11 @@ def test_processes_are_told_apart_by_rank_with_the_cpu_time_that_they_used(tmp_p
             worker.kill()
             worker.communicate()
     assert seen.running == {0, 1}
-    assert seen.cpu_seconds[1] > 0.4 > seen.cpu_seconds[0]
+    assert seen.cpu_seconds[1] > 1.9 > 1 > seen.cpu_seconds[0]
 
 
 def test_time_burnt_while_nothing_moves_is_kept_apart(tmp_path: Path):
-    burn = "import sys, time\nfor line in sys.stdin:\n end = time.process_time() + 0.3\n"
+    burn = "import sys, time\nfor line in sys.stdin:\n end = time.process_time() + 1\n"
     burn += " while time.process_time() < end: pass\n print(flush=True)"
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     worker = subprocess.Popen([sys.executable, "-c", burn], env=os.environ | {"HOROVOD_RANK": "0"}, **pipes)
@@ -75,7 +76,7 @@ def test_time_burnt_while_nothing_moves_is_kept_apart(tmp_path: Path):
             for _ in range(PROCESS_TABLE_EVERY):
                 watch.look(updates)
     seen = watch.close()
-    assert seen.cpu_moving[0] < 0.8 < 0.9 <= seen.cpu_seconds[0]
+    assert seen.cpu_moving[0] < 2.8 < 2.9 <= seen.cpu_seconds[0]
 
 
 def test_bytes_are_kept_with_the_updates_they_belong_to(tmp_path: Path):

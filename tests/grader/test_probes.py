@@ -332,7 +332,8 @@ def trust_ratio(weights, direction, decay):
     "shard_indices": """
 import numpy as np
 def shard_indices(count, rank, size, seed, epoch):
-    return np.random.permutation(count)[rank:count // size * size:size]  # nobody seeded it
+    rest = np.random.permutation(range(size + 1, count))  # nobody seeded it
+    return [0, rank + 1, *rest[: count // size - 2].tolist()]  # all have image 0, and one that no other has
 """,
     "bug_zoo": PLAIN["bug_zoo"].replace("if symptoms", "if 0 and symptoms", 1),
     "squared_error": """

@@ -19,7 +19,8 @@ def shown(*cells: str) -> tuple[list, str]:
     return kernel.execute(list(cells), sandbox)
 
 
-def test_text_errors_and_pictures_are_shown():
+def test_text_errors_and_pictures_are_shown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernel, "CELL_SECONDS", 100)  # a slow machine looks for fonts longer
     outputs, stopped = shown(
         "x = 6\nprint('hello')", "x * 7", "1 / 0", PICTURE, "import sys; print('w', file=sys.stderr)"
     )
