@@ -107,7 +107,7 @@ COMMANDS = {
     "claims": _claims,
 }
 
-LONG = {
+ABOUT = {  # the long comparisons
     "accuracy": "how long our programs and others take to test accuracies of 80, 88 and 90 percent",
     "start": "how long from a clone to a grade card, part by part, with empty caches and with full ones",
 }
@@ -131,7 +131,7 @@ def _parse() -> argparse.Namespace:
     all_of = ", ".join(speed.SHORT)
     command.add_argument("--only", nargs="+", choices=speed.SHORT, metavar="NAME", help=f"of {all_of} (default: all)")
     _add_rounds(command)
-    for id, about in LONG.items():
+    for id, about in ABOUT.items():
         description = f"{about}; on the same page; what is done is not repeated"
         command = commands.add_parser(speed.LONG[id], help=about, description=description)
         command.set_defaults(only=[id])

@@ -58,10 +58,11 @@ WAYS = {"bare": bare, "graded": graded}
 
 def run(pairs: int, console: Console) -> None:
     """Measure so many pairs, those excepted that have a result from this kind of machine."""
+    here = results.kind(results.machine())
     for pair in range(pairs):
         for way in sorted(WAYS, reverse=pair % 2 == 1):
             path = FOLDER / f"{way}-{pair}.json"
-            if path.exists() and _of_this_machine(path):
+            if path.exists() and results.kind(json.loads(path.read_text())["machine"]) == here:
                 continue
             folders = Folders(REPOSITORY / "runs" / "overhead" / way)
             folders.clear()
@@ -72,10 +73,6 @@ def run(pairs: int, console: Console) -> None:
             results.write(path, {**result, "settings": dataclasses.asdict(SIZE)})
             console.print(f"pair {pair}, {way}: {seconds:.1f} s", highlight=False)
             shutil.rmtree(folders.root)
-
-
-def _of_this_machine(path: Path) -> bool:
-    return results.kind(json.loads(path.read_text())["machine"]) == results.kind(results.machine())
 
 
 def weights(path: Path) -> int:

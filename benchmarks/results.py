@@ -34,9 +34,9 @@ def machine() -> dict[str, object]:
     }
 
 
-def kind(machine: dict[str, object]) -> dict[str, object]:
+def kind(machine: dict[str, object]) -> tuple[object, ...]:
     """What of a machine's description makes its speeds comparable with another's."""
-    return {name: machine.get(name) for name in ("cpu", "bf16", "cores", "gpu", "torch", "horovod")}
+    return tuple(machine.get(name) for name in ("cpu", "bf16", "cores", "gpu", "torch", "horovod"))
 
 
 def described(machine: dict[str, object]) -> str:

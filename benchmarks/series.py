@@ -87,17 +87,17 @@ def missing(
     claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str]
 ) -> Iterator[tuple[str, int, Path]]:  # fmt: skip
     """Arm, seed and file of the runs that have not been done so; one seed of all arms before the next seed."""
-    here = results.kind(results.machine())
+    here = results.kind(results.machine()) if claim.alone else None
     for seed in seeds:
         for arm in arms:
             path = folder / f"{arm}-{seed}.json"
-            if not path.exists() or not _usable(claim, json.loads(path.read_text()), settings, here):
+            if not path.exists() or not _usable(json.loads(path.read_text()), settings, here):
                 yield arm, seed, path
 
 
-def _usable(claim: Claim, file: dict, settings: Settings, here: dict[str, object]) -> bool:
-    """Whether a result is as large as wanted, and where times count, of a machine like this one."""
-    return not below(file["settings"], settings) and (not claim.alone or results.kind(file["machine"]) == here)
+def _usable(file: dict, settings: Settings, here: tuple[object, ...] | None) -> bool:
+    """Whether a result is as large as wanted, and of the kind of machine that is `here`, if that counts."""
+    return not below(file["settings"], settings) and here in (None, results.kind(file["machine"]))
 
 
 def saved(claim: Claim, folder: Path | None = None) -> Series:
@@ -105,11 +105,9 @@ def saved(claim: Claim, folder: Path | None = None) -> Series:
     folder = folder or results.RESULTS / claim.id
     files = {arm: _read(folder, arm) for arm in claim.arms}
     if claim.alone:
-        kinds = Counter(str(results.kind(file["machine"])) for found in files.values() for file in found)
-        most = max(kinds, key=kinds.get, default="")
-        files = {
-            arm: [one for one in found if str(results.kind(one["machine"])) == most] for arm, found in files.items()
-        }
+        kinds = Counter(results.kind(file["machine"]) for found in files.values() for file in found)
+        most = max(kinds, key=kinds.get, default=None)
+        files = {arm: [one for one in found if results.kind(one["machine"]) == most] for arm, found in files.items()}
     return Series(claim, files)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,14 @@ hypothesis.settings.load_profile("same")
 def cifar10() -> Path:
     """The user's cache folder with CIFAR-10, fetched if need be."""
     return sources.fetch()
+
+
+def until(true: Callable[[], bool], seconds: float = 120) -> None:
+    """Wait for something that other processes bring about; AssertionError if they do not."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def run_python(*arguments: object, **environment: str) -> subprocess.CompletedProcess:

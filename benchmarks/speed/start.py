@@ -10,7 +10,7 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -54,32 +54,26 @@ def _targets(arm: str, settings: Settings) -> list[str]:
 
 
 def _typed(command: list[str], variables: dict[str, str]) -> Values:
-    started, lines = time.perf_counter(), []
-
-    def stamped(stream: Iterable[str]) -> Iterator[tuple[float, str]]:
-        for line in stream:
-            lines.append(line)
-            yield time.perf_counter() - started, line
-
+    started = time.perf_counter()
     with running(command, 1, variables) as process:
-        found, since, part = split(stamped(process.stdout))
+        stamped = [(time.perf_counter() - started, line) for line in process.stdout]
     total = time.perf_counter() - started
     if process.returncode != 0:
-        raise RuntimeError(f"{' '.join(command)} failed:\n{''.join(lines[-25:])}")
-    return {"parts": found | {part: found.get(part, 0.0) + total - since}, "seconds": total}
+        raise RuntimeError(f"{' '.join(command)} failed:\n{''.join(line for _, line in stamped[-25:])}")
+    return {"parts": split(stamped, total), "seconds": total}
 
 
-def split(stamped: Iterable[tuple[float, str]]) -> tuple[dict[str, float], float, str]:
-    """Seconds of the parts that ended, by name, of lines and when they came; when the last part began; its name."""
-    found, since, part = {}, 0.0, FIRST
+def split(stamped: list[tuple[float, str]], total: float) -> dict[str, float]:
+    """Seconds by part, of lines with the second at which each came, and of the whole time."""
+    found, since, part = Counter(), 0.0, FIRST
     for at, line in stamped:
         lesson = LESSON.match(line)
         begun = next((name for mark, name in BEGINS.items() if mark in line), None)
         if lesson or begun:
-            ended = f"lesson {lesson[1]}" if lesson else part
-            found[ended] = found.get(ended, 0.0) + at - since
+            found[f"lesson {lesson[1]}" if lesson else part] += at - since
             since, part = at, begun or part
-    return found, since, part
+    found[part] += total - since
+    return dict(found)
 
 
 def names(runs: Runs) -> list[str]:

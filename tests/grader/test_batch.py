@@ -27,7 +27,7 @@ from rich.console import Console
 from grader import batch, journal, slots
 from grader.__main__ import main, parse
 from grader.slots import Files, Slot, Submission
-from tests.conftest import REPOSITORY, run_python
+from tests.conftest import REPOSITORY, run_python, until
 
 # Slots start sooner if they need not import this module: cloudpickle then sends them functions as they are, and Dask
 # asks cloudpickle for what has no name, like a lambda.
@@ -107,13 +107,6 @@ class Class:
 @pytest.fixture
 def group(tmp_path: Path) -> Class:
     return Class(tmp_path)
-
-
-def until(true: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_a_class_is_graded_side_by_side_each_slot_one_at_a_time(group: Class, capfd):

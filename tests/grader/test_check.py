@@ -16,7 +16,7 @@ from grader import profile
 from grader.check import check
 from grader.isolation import sandbox
 from grader.report import Report
-from tests.conftest import REPOSITORY, run_python
+from tests.conftest import REPOSITORY, run_python, until
 
 STARTER = REPOSITORY / "source_code" / "assignment"
 REFERENCE = REPOSITORY / "solutions" / "assignment"
@@ -89,8 +89,5 @@ def test_an_interrupted_check_leaves_nothing_running_and_no_report(tmp_path: Pat
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert told.splitlines()[-1] == "grader: interrupted; the run was ended, nothing was graded"
-    deadline = time.monotonic() + 10
-    while workers_left(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert workers_left(tmp_path) == []
+    until(lambda: workers_left(tmp_path) == [], seconds=10)
     assert not (tmp_path / "out" / "report.json").exists()

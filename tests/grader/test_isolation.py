@@ -15,7 +15,7 @@ import pytest
 from grader import isolation, limits, untrusted
 from grader.folders import Folders
 from grader.isolation import IsolationError, sandbox, trusted
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, until
 
 
 @pytest.fixture
@@ -146,14 +146,6 @@ def alive(mark: str) -> bool:
     return any(mark in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
 
 
-def gone(mark: str) -> bool:
-    """Whether no process of that command line is left, soon."""
-    deadline = time.monotonic() + 10
-    while alive(mark) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return not alive(mark)
-
-
 def forgotten(grader: int) -> bool:
     """Whether another grader's start has cleared a killed one's control groups away."""
     with limits.limited():
@@ -163,7 +155,7 @@ def forgotten(grader: int) -> bool:
 def test_a_daemon_does_not_survive(inside):
     status, _ = inside("setsid sh -c 'setsid sleep 86397 &' & sleep 0.2")
     assert status == 0
-    assert gone("sleep 86397")
+    until(lambda: not alive("sleep 86397"), seconds=10)
 
 
 def test_a_killed_grader_leaves_nothing_running(folders: Folders):
@@ -179,11 +171,8 @@ def test_a_killed_grader_leaves_nothing_running(folders: Folders):
     assert alive("sleep 86396")
     grader.send_signal(signal.SIGKILL)
     grader.wait()
-    assert gone("sleep 86396")
-    deadline = time.monotonic() + 30  # a group can be removed a moment after its last process is gone
-    while not forgotten(grader.pid) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert forgotten(grader.pid)
+    until(lambda: not alive("sleep 86396"), seconds=10)
+    until(lambda: forgotten(grader.pid), seconds=30)  # a moment after its last process is gone
 
 
 def test_links_pipes_and_large_files_are_not_followed_waited_for_or_swallowed(inside, folders: Folders):
@@ -246,4 +235,4 @@ def test_ones_own_code_runs_as_oneself_and_leaves_nothing(folders: Folders):
             time.sleep(0.02)
         assert (folders.output / "said").read_text().startswith("/")
         assert running.folders == folders
-    assert gone("sleep 86395")
+    until(lambda: not alive("sleep 86395"), seconds=10)
