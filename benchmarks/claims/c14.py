@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
 from benchmarks.spread import mean_std
-from benchmarks.workers import on_workers
+from benchmarks.workers import AS_IT_IS, on_workers
 
 SIZES = (4 * 2**10, 64 * 2**10, 2**20, 4 * 2**20, 16 * 2**20)  # bytes of float32
 TEAMS = (2, 4)
@@ -25,7 +25,6 @@ TENS = 64  # "tens of workers" end here
 DRAWS = 400  # simulated updates for each number of workers
 PARAMETERS = {"small": 0.48e6, "large": 25.6e6}  # the lessons' network; a ResNet-50 (He et al. 2015)
 IMAGE_COST = 4.1e9 / 12.07e6  # multiply-adds of an image in a ResNet-50 over those in the lessons' network
-CYCLE = {"HOROVOD_CYCLE_TIME": "1"}  # milliseconds, the same for all: ours depends on the number of workers
 MANY = 50  # draws of which the sum is normal
 # How many times as fast as here: processor, and network. A faster processor waits more.
 CASES = {
@@ -78,7 +77,7 @@ def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> lis
 def run(arm: str, seed: int, settings: Settings) -> Values:
     """All-reduce times by workers and bytes, and one worker's times of updates."""
     task = "benchmarks.claims.c14:all_reduce_seconds"
-    times = {size: on_workers(task, size, CYCLE, sizes=SIZES, repeats=settings["repeats"])[0] for size in TEAMS}
+    times = {size: on_workers(task, size, AS_IT_IS, sizes=SIZES, repeats=settings["repeats"])[0] for size in TEAMS}
     updates = update_seconds(settings["updates"], settings["batch_size"], settings["device"], seed)
     return {"workers": TEAMS, "bytes": SIZES, "seconds": [times[size] for size in TEAMS], "updates": updates}
 

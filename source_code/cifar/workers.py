@@ -1,8 +1,9 @@
 """What each worker process needs to know of the others: its device and threads, and how to wait.
 
 Workers that share cores must leave them to each other. So a worker sleeps while it waits (`wait_for_gradients`; Horovod
-spins), takes its share of the threads (`use_device`), has Horovod look for work less often (`cifar.process`), and, with
-`groups=1` in its script, sends all gradients in one buffer. Lesson 04 shows what each is worth; the sums are the same.
+spins), takes its share of the threads (`use_device`), has Horovod agree on work less often, and hardly ever while there
+is none (`cifar.process`), and, with `groups=1` in its script, sends all gradients in one buffer. Lesson 04 shows what
+each is worth; the sums are the same.
 """
 
 import ctypes
@@ -16,8 +17,8 @@ from cifar.later import put_off_compiler
 from cifar.process import cores, stop
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
-# A waiting worker asks every 0.3 ms: short beside an all-reduce (tens of ms on a CPU), long enough to free the core.
-POLL_SECONDS = 0.0003
+# A waiting worker asks every millisecond: short beside an update (hundreds on a CPU), long enough to free the core.
+POLL_SECONDS = 0.001
 
 
 def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.device:
