@@ -80,9 +80,9 @@ print("bfloat16 arithmetic:", "yes, networks run about twice as fast" if fast el
 # ## Four workers, one network
 #
 # `horovodrun` starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod
-# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10: 50,000 small pictures
-# of ten kinds of things, of which we use the first few thousand to be quick. In a terminal you would type what the first
-# line below shows.
+# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10: 50,000 small training
+# images of ten kinds of things, of which we use the first few thousand to be quick, and 10,000 test images. In a
+# terminal you would type what the first line below shows.
 
 # %%
 from lessons import axes, horovodrun, show
@@ -100,7 +100,8 @@ show(
     figure,
     alt=f"A line from 10 % (guessing) to {reached} test accuracy after {len(lines)} epochs.",
     caption=f"{workers} workers on {images:,} images: {reached} of the test images are right "
-    f"after {seconds:.0f} s of training, at {last['images_per_s']:,.0f} images/s together.",
+    f"after {seconds:.0f} s of training, at {last['images_per_s']:,.0f} images/s together. "
+    "The point at epoch 0 is guessing among ten classes; it was not measured.",
 )
 
 # %% [markdown]

@@ -207,8 +207,8 @@ show(
 
 # %% [markdown]
 # Close to the ridge each update multiplies $y$ by $1 + \eta$, noise or not. Noise only decides how far from the ridge
-# that growth begins: about $\sqrt{\eta / (2B)}$. To grow from there to a fixed distance takes a number of updates that is
-# *logarithmic* in it,
+# that growth begins: about $\sqrt{\eta / (2B)}$. To grow from there to a fixed distance takes a number of updates that
+# grows only with the *logarithm* of the batch size,
 #
 # $$ t \approx \frac{\ln(c\, B / \eta)}{2 \eta}. $$
 #
@@ -237,8 +237,8 @@ Markdown("What the theory says at one rate:\n\n| batch size | updates | images |
 #
 # - At one rate the **updates** grow, but only by the same amount each time the batch grows tenfold. The **images** grow
 #   in proportion to the batch and a little more. If you count epochs, as most people do, a large batch does look stuck.
-# - With the rate scaled, each image's say stays what it was. The images needed hardly change, and the updates fall. It
-#   was the small steps that kept the large batch there, more than the missing noise.
+# - With the rate scaled, each image moves the weights as far as before. The images needed hardly change, and the
+#   updates fall. It was the small steps that kept the large batch there, more than the missing noise.
 # - That works as long as steps are small beside the surface's bends: $(1+\eta)^t$ is $e^{\eta t}$ for small rates only.
 #   At the largest scaled rates you see the images creep up.
 #
@@ -249,7 +249,7 @@ Markdown("What the theory says at one rate:\n\n| batch size | updates | images |
 # %% [markdown]
 # ## How large may a batch be?
 #
-# Back to the question with money in it. A batch of twice the size gives a better gradient and costs twice as much. When
+# Back to the question that costs money. A batch of twice the size gives a better gradient and costs twice as much. When
 # is it worth it?
 #
 # Take a step with the best rate for its batch. How much lower is the loss afterwards, in expectation? For a loss that
@@ -272,9 +272,9 @@ Markdown("What the theory says at one rate:\n\n| batch size | updates | images |
 #
 # ### Measuring it with workers
 #
-# $g$ over all images is too dear to compute, and per-image gradients are too many to store. But $K$ workers have what
-# we need lying about. Each has a gradient of its $b$ images; the all-reduce gives the average, a gradient of $Kb$. On
-# average over many batches the squared length of a batch's gradient is
+# $g$ over all images is too expensive to compute, and per-image gradients are too many to store. But $K$ workers
+# already have what we need. Each has a gradient of its $b$ images; the all-reduce gives the average, a gradient of
+# $Kb$. On average over many batches the squared length of a batch's gradient is
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
@@ -296,11 +296,11 @@ def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big:
 
 # %% [markdown]
 # Try it on your live run of the gradients' errors. That one did compute $g$, so it knows the answer: error times batch
-# size, over $\lVert g \rVert^2$.
+# size, over $\lVert g \rVert^2$. It kept errors, not lengths; the formula above gives the lengths.
 
 # %%
 sizes, errors, square = (np.array(networks[0][name]) for name in ("sizes", "errors", "squared_norm"))
-lengths = square + errors  # the mean squared length of a batch's gradient
+lengths = square + errors  # the mean squared length of a batch's gradient, by the formula above
 yours = noise_scale(int(sizes[0]), int(sizes[-1]), float(lengths[0]), float(lengths[-1]))
 Markdown(f"Your function: **{yours:.0f}** images. From the full gradient: **{sizes[0] * errors[0] / square:.0f}**.")
 

@@ -74,6 +74,8 @@ print("the first indices of epoch 1:", order[:8].tolist())
 # `batches` cuts that order into pieces, fetches each piece by index, and passes the images through `augment`. It is a
 # generator: a batch comes into being when the loop asks for it, which is where the last section of this notebook
 # begins.
+# The experiments below on loss, distortions, time, memory and the input pipeline use the same network with batch
+# normalisation (notebook 06 is about it), which adds some time and memory to each image.
 
 # %%
 net = BootcampResNet(norm=no_norm)
@@ -207,7 +209,7 @@ print(f"largest value added: {(brighter - train.images[:100]).abs().max():.0f} o
 # same. The experiment trains with each one alone, with none, and with all, and compares seed by seed.
 #
 # **What to look at:** an interval that touches the dashed line is a change that we cannot tell from luck. In the live
-# run there is one seed, hence no interval and no verdict.
+# run there is one seed, hence no interval, and its verdict can only be "no difference seen".
 
 # %%
 _ = live("C09", device=device)
@@ -332,9 +334,10 @@ _ = saved("C17")
 # The covariance is what ties *this* error to *this* input. Without it, nothing says which images need which class.
 #
 # Three cases, then. Take a network without activation functions, with a squared error. All errors are linear in the
-# image, so the mean error of each layer is exactly the error of the mean image. A **bias**'s gradient is just the
-# mean error: the cosine is 1. A **weight**'s gradient is not linear in the image, and loses the covariance even here.
-# With cross-entropy the softmax bends the errors, and with ReLU the activations: then the biases go too.
+# image, so the mean error of each layer is exactly the error of the mean image. A **bias**'s gradient is just the mean
+# error: the cosine is 1. A **weight**'s gradient is not linear in the image, and loses the covariance even here. With
+# cross-entropy the softmax bends the errors, and with ReLU the activations are bent. Then nothing promises the biases a
+# cosine of 1. Look in the middle panel which of the two does more harm.
 
 # %%
 torch.manual_seed(seed)
@@ -391,9 +394,9 @@ print(inspect.getsource(c19.prefetched))
 # %% [markdown]
 # The experiment has three ways to prepare the same images. `vectorised` is what the scripts do: a whole batch at a
 # time. `loop` goes image by image in Python, as a data set class with `__getitem__` does. `cached` distorted everything
-# once and for all, and only fetches; it is fastest, and shows the network the same version of each image every epoch,
-# which the section on distortions advises against. The fourth pipeline feeds a network that is hardly more than
-# nothing. Preparation and update have one thread each.
+# once and for all, and only fetches; its preparation takes the least time, but it shows the network the same version of
+# each image every epoch, which the section on distortions advises against. The fourth pipeline feeds a network that is
+# hardly more than nothing. Preparation and update have one thread each.
 #
 # **What to look at:** on the left, which colour is widest in each bar. On the right, whether the bars end at the
 # diamonds, the predictions from the stages alone.

@@ -420,9 +420,11 @@ result = saved("C21")
 # then grows with $K$, the ring's stays below $4N$.
 #
 # Here theory and time part. On paper the ring's link is the least busy. But the workers of one machine have no links of
-# their own: all messages go through the same memory, and what costs time is the *sum* of all bytes and the number of
-# steps. Server and ring send the same sum, $2(K-1)N$. The ring pays off where each worker has its own network card.
-# The formula tells you what the busiest link carries. Whether that link is what you wait for, only a clock tells.
+# their own: all messages go through the same memory, and all workers share the cores. With more workers than cores they
+# take turns to compute, and that alone makes an update longer. All together, server and ring send the same sum of
+# bytes, $2(K-1)N$. Where all send to all it is $K(K-1)N$, which is $K/2$ times as much: look on the right how little of
+# that you see. The ring pays off where each worker has its own network card. The formula tells you what the busiest
+# link carries. Whether that link is what you wait for, only a clock tells.
 
 # %% [markdown]
 # ## The batch: keep it, or divide it?
@@ -444,8 +446,9 @@ result = saved("C05")
 # a bug. If they agree, your program is right, and the rest of the question is about batch size and learning rate.
 #
 # The price: smaller batches use a processor less well (the fixed cost of an update in notebook 02), and there are more
-# exchanges for the same images. The right panel shows both together; its lines without exchange tell whether the first
-# alone is seen. Read their interval in the verdict: workers that share cores scatter too much for a small effect.
+# exchanges for the same images. In the right panel the lines with exchange show both costs, the lines without exchange
+# the first one alone. The verdict gives an interval for each: where workers share cores, their speeds scatter so much
+# that a small cost may not be seen.
 
 # %% [markdown]
 # ## Whose loss does the program print?
@@ -529,7 +532,7 @@ result = saved("C25")
 # | $kn$ | $\nabla L + k\,\lambda w$ | $\nabla L + \lambda w$ |
 #
 # Source S3 says: divide by $kn$, not $n$, or the decay is $K$ times too strong. (Goyal and others 2017, section 3, warn
-# of the same corner.) In which cells of the table is that so? Decide, then run: the bars are fitted to the summed
+# of the same mistake.) In which cells of the table is that so? Decide, then run: the bars are fitted to the summed
 # gradients of real workers. On the right all four train, beside one worker with all images.
 
 # %%
@@ -668,8 +671,9 @@ for rank, stage in enumerate(stages):
 ax.set(yticks=(0, 1), ylim=(1.6, -0.6))
 show(
     figure,
-    f"Bars of two stages in turn, never at the same time; idle {idle[0]:.0%} and {idle[1]:.0%} of the time.",
-    f"When each stage computed, in five updates. Stage 0 waited {idle[0]:.0%} of the time, stage 1 {idle[1]:.0%}.",
+    f"Bars of two stages in turn, never at the same time; in neither pass {idle[0]:.0%} and {idle[1]:.0%} of the time.",
+    f"When each stage computed, in five updates. Stage 0 was in neither pass for {idle[0]:.0%} of the time, stage 1 for "
+    f"{idle[1]:.0%}: nearly all of that is waiting.",
 )
 
 # %% [markdown]

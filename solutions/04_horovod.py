@@ -147,7 +147,7 @@ launch("words.py", workers)
 # by `fork`, as Python's `multiprocessing` may do on Linux, is a trap. A fork copies the memory, but only the one thread
 # that calls it. PyTorch's thread pools, Horovod's background thread and the driver of a GPU belong to threads that do
 # not exist in the copy. If one of them held a lock at that moment, nobody will ever open it. CUDA refuses to work in a
-# forked process at all.
+# fork of a process that has used it.
 #
 # So: **launch, do not fork.** Put the program into a file and start it by command, as here. (Horovod's
 # `horovod.run(function, np=4)` does the same for a function: it launches new processes and sends them the function.)
@@ -350,7 +350,8 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 tested = 10_000
 for size_now in (4, 7, 64, 600):
     extra = -tested % size_now
-    print(f"{size_now:3} workers: {extra:3} images counted twice, an error of up to {100 * extra / tested:.2f} points")
+    most = 100 * extra / (tested + extra)
+    print(f"{size_now:3} workers: {extra:3} images counted twice, an error of up to {most:.2f} points")
 
 # %% [markdown]
 # A small error, then, of the size of the differences that papers report. And one number that is far from the truth more
@@ -385,7 +386,7 @@ for event in update[:6]:
 tensors = list(dict.fromkeys(event.tensor for event in update if event.tensor))
 start = min(event.start for event in update)
 looks = {"NEGOTIATE_ALLREDUCE": ("#d1495b", 1.5, "waiting for all workers"), "ALLREDUCE": ("#0b3c5d", 5, "all-reduce")}
-figure, ax = axes("ms since the exchange of the update before it ended", "", size=(8.0, 4.4))
+figure, ax = axes("time since the exchange of the update before it ended (ms)", "gradient of", size=(8.0, 4.4))
 for event in update:
     begin, end = 1000 * (event.start - start), 1000 * (event.end - start)
     if event.phase == timeline.COMPUTE:
@@ -426,12 +427,12 @@ show(
 # ## Tensor fusion, and a measurement of this machine
 #
 # Sending $n$ bytes takes about $\alpha + \beta n$ seconds. $\alpha$, the latency, has to be paid for each exchange,
-# however small: the workers must agree, threads must wake up, packets must travel. A network has many small tensors;
-# every layer has a bias. So Horovod does not send a gradient at once. Its background thread looks around once in a
-# while (`HOROVOD_CYCLE_TIME`, in milliseconds), collects all gradients that are ready on all workers, copies them into
-# one buffer and sends that: **tensor fusion**. `HOROVOD_FUSION_THRESHOLD` is the buffer's size in bytes, 128 MiB if you
-# say nothing; 0 turns fusion off. A longer cycle collects more and starts later. (`HOROVOD_AUTOTUNE=1` tries values
-# while your program trains.)
+# however small: Horovod's next cycle must begin (below), the workers must agree, threads must wake up, packets must
+# travel. A network has many small tensors; every layer has a bias. So Horovod does not send a gradient at once. Its
+# background thread looks around once in a while (`HOROVOD_CYCLE_TIME`, in milliseconds), collects all gradients that
+# are ready on all workers, copies them into one buffer and sends that: **tensor fusion**. `HOROVOD_FUSION_THRESHOLD` is
+# the buffer's size in bytes, 128 MiB if you say nothing; 0 turns fusion off. A longer cycle collects more and starts
+# later. (`HOROVOD_AUTOTUNE=1` tries values while your program trains.)
 #
 # First, what are we measuring on?
 
@@ -541,9 +542,10 @@ print(f"60 small tensors, each when the one before is there:            {1000 * 
 print(f"that is {alone / together:.0f} times the time for the same bytes")
 
 # %% [markdown]
-# That difference has two causes: fused tensors share one transfer, and tensors that are announced at once share the
-# agreement about what comes next. To see the first alone, turn fusion off and announce all at once:
-# `on_workers("bandwidth:small", 2, {"HOROVOD_FUSION_THRESHOLD": "0"}, together=True)`. Try it in a cell of your own.
+# That difference has three causes. Fused tensors share one transfer. Tensors that are announced at once share the
+# agreement about what comes next. And they wait once for Horovod's next cycle, where tensors sent one by one wait each
+# time. To see the first cause alone, turn fusion off and announce all at once: `on_workers("bandwidth:small", 2,
+# {"HOROVOD_FUSION_THRESHOLD": "0"}, together=True)`. Try it in a cell of your own.
 
 # %% [markdown]
 # ### Half the bytes, less time?
@@ -557,11 +559,11 @@ print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] /
 
 # %% [markdown]
 # If your machine is like most, fp16 is the *slower* one, and the reason is instructive. An all-reduce does not only
-# carry numbers, it adds them. Adding fp32 numbers is what a CPU is built for, many at a time. Gloo adds fp16 numbers
-# by turning each into fp32 and back. Packing and unpacking take time as well. All that is paid in computing, to save
-# bytes on a loopback network that is not the bottleneck. On GPUs, which add fp16 natively, and with a slow network
-# between hosts, the same line is a gain. An optimisation moves load from one part to another: first find out which part
-# is loaded. On the other hand a range is lost with fp16: gradients below about $3 \cdot 10^{-8}$ become zero.
+# carry numbers, it adds them. Adding fp32 numbers is what a CPU is built for, many at a time. Gloo adds fp16 numbers by
+# turning each into fp32 and back. Packing and unpacking take time as well. All that is paid in computing, to save bytes
+# on a loopback network that is not the bottleneck. On GPUs, which add fp16 natively, and with a slow network between
+# hosts, the same line is a gain. An optimisation moves load from one part to another: first find out which part is
+# loaded. And fp16 loses the smallest gradients: those below about $3 \cdot 10^{-8}$ become zero.
 #
 # ## Overlap
 #
@@ -570,9 +572,9 @@ print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] /
 # the exchange were free of charge for the rest of the machine, an update would take $\max(\text{compute},
 # \text{exchange})$ instead of their sum.
 #
-# **What to look at:** the bars "overlap on" and "overlap off" beside the marks for max() and sum(). Then the
-# timeline: with overlap on, the exchanges begin inside the grey part. Guess first: we have as many workers as
-# cores, or more. Who does the exchanging?
+# **What to look at:** the bars "overlap on" and "overlap off" beside the marks for max() and sum(). Then the timeline:
+# with overlap on, the exchanges begin inside the grey part. Guess first: who does the exchanging, and is there a free
+# core for it? (You have seen how many cores this machine has.)
 
 # %%
 runs = live("C26", device=device)
@@ -582,9 +584,10 @@ result = saved("C26")
 # %% [markdown]
 # Theory says $\max()$, and it assumes two *resources*: processors that compute, and a network that sends by itself. On
 # a GPU with a good network card that is nearly true. Here one pool of cores does both. Copying through the loopback and
-# adding up is work for the CPU, so hiding it behind back-propagation hides it behind the very cores that it needs. What
-# can be hidden is waiting: for the slower worker, for the next cycle. Read the share in the verdict so: 100 % would be
-# max(), 0 % the sum, and below 0 % an update took longer than computing and exchanging one after the other.
+# adding up is work for the CPU, so where no core is free, hiding it behind back-propagation hides it behind the very
+# cores that it needs. What can be hidden is waiting: for the slower worker, for the next cycle. Read the share in the
+# verdict so: 100 % would be max(), 0 % the sum, and below 0 % an update took longer than computing and exchanging one
+# after the other.
 #
 # Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
 # small exchanges, and each pays its latency. Sent after the backward pass, all of them fit into one buffer. Compare the
@@ -633,7 +636,8 @@ result = saved("C13")
 # 2. **Check the pinning.** `nvidia-smi` shows whether all sit on GPU 0.
 # 3. **Compare images a second, not seconds an update.** With weak scaling an update may take a little longer, and
 #    still use $K$ times the images.
-# 4. **Take the exchange away once** (a plain optimizer), to see what it costs. Does not matter? Then look elsewhere.
+# 4. **Take the exchange away once** (a plain optimizer), to see what it costs. If that makes no difference, look
+#    elsewhere.
 # 5. **Look at the timeline.** Long waiting: one worker is slow. Long all-reduce: the network is. Many tiny exchanges:
 #    fusion does not work, perhaps because the cycle is too short.
 # 6. **Compute more between two exchanges:** a larger per-worker batch, or `backward_passes_per_step=4`, which *sums*
@@ -687,7 +691,7 @@ found = on_peers("benchmarks.speed.loop:peer", workers, way="alone", **work)
 speeds["no exchange"] = workers * work["batch_size"] * work["updates"] / max(found)
 
 # %%
-figure, ax = axes("images/s of all workers", "", size=(8.0, 2.4))
+figure, ax = axes("images/s of all workers", "how workers wait", size=(8.0, 2.4))
 ax.barh(list(speeds), list(speeds.values()), color=["#888888", *["#0b3c5d"] * 3, "#d0d0d0"])
 ax.invert_yaxis()
 first, last = speeds["Horovod as it is"], speeds["and one group"]
@@ -725,8 +729,9 @@ result = saved("C27")
 # several lonely runs, of which one is saved. You find such a bug by asking for the symptom: a hash of the weights on
 # each worker, the number of distinct images, the device, the writer.
 #
-# `metrics.jsonl` and `model.pt` have the last one: several workers that write one file at a time may leave lines of
-# each, or a file that has been renamed under a worker's hands.
+# The last symptom, several writers, shows in `metrics.jsonl` and `model.pt`. If several workers write the same file at
+# the same time, it may hold lines of each of them, or a worker may fail because another one has already renamed the
+# file.
 #
 # ### The bug zoo
 #

@@ -81,7 +81,8 @@ show(
 # Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
 # times?* On the right: *how good is it after so many steps?* The clock follows the right panel: with an equal
 # per-worker batch an update takes $K$ workers as long as one (and the exchange), so an epoch takes them $1/K$ of the
-# time.
+# time. That holds where each worker has a processor of its own. Here your workers share the cores, so do not read it
+# off your clock.
 #
 # The question that this course begins with has numbers of this kind. One GPU reached 86 % on CIFAR-10, two reached 84
 # % in half the time, and the asker concluded that averaging gradients costs accuracy. In those figures two GPUs had
@@ -239,9 +240,9 @@ result = saved("C06")
 # $$ w_{\text{end}} - w_{\text{start}} = -\sum_{t=1}^{N/(Kb)} \eta\, \hat g_t
 #    = -\frac{\eta}{Kb} \sum_{i=1}^{N} \nabla \ell_i(w_{t(i)}). $$
 #
-# Each image's own gradient enters once, with the weight $\eta / (Kb)$. Leave the rate as it is and double the
-# workers: every image's say is halved. This is the claim. It can be measured by the **path** of an epoch, the sum of
-# the lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
+# Each image's own gradient enters once, with the weight $\eta / (Kb)$. Leave the rate as it is and double the workers:
+# every image's influence is halved. This is the claim. It can be measured by the **path** of an epoch, the sum of the
+# lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
 #
 # How fast should the path shrink? The expected squared length of a batch's gradient is that of the true gradient $g$
 # plus noise (notebook 01), so
@@ -273,9 +274,9 @@ show(
 # there are fewer updates, and each is shorter, because averaging has removed noise that pointed nowhere. That second
 # part of the path is no loss.
 #
-# **What to look at:** the slope of SGD's line beside $1/K$. And Adam's: it divides a running mean of the gradient by
-# a running root mean square of it, so an update does not get shorter when the gradient does. Where does that put its
-# slope?
+# **What to look at:** the slope of SGD's line beside $1/K$. And Adam's (Kingma and Ba 2014, arXiv:1412.6980): it
+# divides a running mean of the gradient by a running root mean square of it, so an update does not get shorter when the
+# gradient does. Where does that put its slope?
 
 # %%
 runs = live("C15", device=device)
@@ -328,7 +329,8 @@ result = saved("C20")
 # go, and steps that are twice as long need half as many. Below the critical batch, doubling the workers halves the
 # updates: the scaled rate pays for the larger batch in full. Above it, you pay with images and get no fewer updates.
 #
-# **What to look at:** in the panel with the updates, the fitted curve's bend, and how near it is to the noise scale.
+# You ran this experiment small in notebook 01; here is the full one. **What to look at:** in the panel with the
+# updates, the fitted curve's bend, and how near it is to the noise scale.
 
 # %%
 result = saved("C28")
@@ -343,16 +345,16 @@ result = saved("C28")
 #
 # | optimizer | for $K$ times the batch | why | ends |
 # | --- | --- | --- | --- |
-# | SGD | $\eta \to K \eta$ | each image keeps its say $\eta/(Kb)$ | beyond the critical batch |
+# | SGD | $\eta \to K \eta$ | each image keeps its influence $\eta/(Kb)$ | beyond the critical batch |
 # | Adam and relatives | $\eta \to \sqrt K\, \eta$ | noise sets the length of the denominator | where noise is small |
-# | LARS, LAMB | about $\sqrt K$, to be tuned | a step is a share of the layer's weights | see notebook 06 |
+# | LARS, LAMB | no fixed rule, to be tuned; LAMB's authors take $\sqrt K$ (arXiv:1904.00962) | a step is a share of the layer's weights | to be searched for |
 #
-# The square root for Adam has a derivation (Malladi et al. 2022, arXiv:2205.10287): while noise dominates, Adam
-# divides by the noise's size, which falls as $1/\sqrt K$, so the same rate already goes further in the direction that
-# matters. You have just seen a side of it in the path: a larger batch does not make Adam's updates shorter. It can
-# even make them longer, since with less noise the running mean cancels less, while the denominator only knows sizes.
-# Multiplying Adam's rate by $K$, as the lesson scripts of notebook 06 do, is therefore bold. Notebook 06 tests it,
-# with and without warmup.
+# The square root for Adam has a derivation (Malladi et al. 2022, arXiv:2205.10287): while noise dominates, Adam divides
+# by the noise's size, which falls as $1/\sqrt K$, so the same rate already goes further in the direction that matters.
+# (The full rule also changes Adam's two betas and its epsilon.) You have just seen a side of it in the path: a larger
+# batch does not make Adam's updates shorter. It can even make them longer, since with less noise the running mean
+# cancels less, while the denominator only knows sizes. Multiplying Adam's rate by $K$, as the lesson scripts of
+# notebook 06 do (and `cifar_lamb.py` LAMB's), is therefore bold. Notebook 06 tests it, with and without warmup.
 #
 # And one trap: scale *once*. Some launchers and libraries multiply the rate for you.
 #

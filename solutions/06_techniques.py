@@ -142,11 +142,11 @@ result = saved("C30")
 #
 # ## A scaled rate, and the first updates
 #
-# Scaling is the obvious way to make updates go further. The linear rule multiplies the base rate by $K$, and notebook 05
-# showed where it ends. It rests on a picture: $K$ small steps and one that is $K$ times as long lead to the same place,
-# **as long as the gradient hardly changes on the way**. When is that least true? At the very beginning. The weights are
-# random, the loss falls steeply, and the gradient turns within a few updates. A step that is harmless after an epoch can
-# throw the network out of the landscape in update one.
+# Scaling is the obvious way to make updates go further. The linear rule multiplies the base rate by $K$, and notebook
+# 05 showed where it ends. It rests on a picture: $K$ small steps and one that is $K$ times as long lead to the same
+# place, **as long as the gradient hardly changes on the way**. When is that least true? At the very beginning. The
+# weights are random, the loss falls steeply, and the gradient turns within a few updates. A step that is harmless after
+# an epoch can make the loss many times larger at the first update.
 #
 # So the rate begins at its base value and climbs to the scaled one over the first epochs. This is **gradual warmup**
 # (Goyal et al. 2017, section 2.2). Two things to get right: it climbs a little with *every update*, and it ends at $K$
@@ -194,20 +194,21 @@ result = saved("C31")
 # %% [markdown]
 # Theory expected trouble mainly for SGD at high rates, and a cure by warmup. Read the verdict by optimizer:
 #
-# - **SGD, lower rate.** The scaled rate is near the edge of what the early landscape allows. Here warmup has something to
-#   bridge: the edge moves outward while training gets going. If it takes the early peak away, and yet the accuracies
-#   with and without it end together, then the network got over the peak by itself.
-# - **SGD, higher rate.** The scaled rate is far beyond the edge. If the peak is as high with warmup as without, only
-#   later, then the rate was too high for *any* moment of this training. Warmup is a bridge over a bad beginning. It does
-#   not make a rate good that is too high throughout. And if the peak is lower, but the accuracy still below the base
+# - **SGD, lower rate.** The scaled rate is near the largest rate that works at the beginning. Here warmup can help: a
+#   little later larger rates work, too. If it takes the early peak away, and yet the accuracies with and without it end
+#   together, then the network got over the peak by itself.
+# - **SGD, higher rate.** The scaled rate is far above that. If the peak is as high with warmup as without, only later,
+#   then the rate was too high for *any* moment of this training. Warmup is a bridge over a bad beginning. It does not
+#   make a rate good that is too high throughout. And if the peak is lower, but the accuracy still below the base
 #   rate's, then warmup has helped and not cured.
 # - **Adam.** It is said to be safe, because its steps cannot exceed about the rate, however large the gradient. True, but
 #   eight times the rate *is* eight times the step, in every weight at once; and Adam's estimates of the gradient's size
 #   rest on a handful of batches at the start. See whether that was safe, and how much of a loss warmup wins back.
 #
 # And compare both with *base*. If the base rate wins on the right, then for this short training linear scaling has not
-# paid, with or without warmup. It is a rule for where to look first. The best rate still has to be searched for (notebook
-# 05, and the table of rules for each optimizer there).
+# paid, with or without warmup. If the scaled rate with warmup wins, the base rate was too low for so few updates.
+# Scaling is a rule for where to look first. The best rate still has to be searched for (notebook 05, and the table of
+# rules for each optimizer there).
 #
 # ## When the rate changes, the velocity remembers the old one
 #
@@ -256,7 +257,7 @@ for new in rates:
 print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
 
 # %% [markdown]
-# Now a network. In the middle of training the rate rises eight times, or falls to an eighth.
+# Now a network. During training the rate is multiplied by eight once, or divided by eight.
 #
 # **What to look at:** the length of each update, $\lVert w_{t+1} - w_t \rVert$, in units of what it was before the
 # change. With correction it jumps when the rate jumps. Without, it creeps: that is the transient. Then the third panel:
@@ -268,11 +269,12 @@ runs = live("C24", device=device)
 result = saved("C24")
 
 # %% [markdown]
-# The lengths are nearly arithmetic. The loss is the interesting part, and its interval decides whether you may say
-# anything. Goyal et al. expect the correction to matter most when the rate *rises*, since a velocity that is too short
-# for the new rate can make training unstable. One may also argue the other way: the uncorrected velocity makes an abrupt
-# rise gradual, like a tiny warmup. And after a fall, the uncorrected velocity goes on with steps of the old length for a
-# while, so the benefit of the lower rate comes late. See which of these the numbers support.
+# How the lengths change can nearly be calculated without a run. The loss is the interesting part, and its interval
+# decides whether you may say anything. Goyal et al. expect the correction to matter most when the rate *rises*, since a
+# velocity that is too short for the new rate can make training unstable. One may also argue the other way: the
+# uncorrected velocity makes an abrupt rise gradual, like a tiny warmup. And after a fall, the uncorrected velocity goes
+# on with steps of the old length for a while, so the benefit of the lower rate comes late. See which of these the
+# numbers support.
 #
 # What it means for your programs:
 #
@@ -382,8 +384,9 @@ show(
 # %% [markdown]
 # Five things that tutorials leave out:
 #
-# - **What is left alone.** Biases and normalisation parameters are neither adapted nor decayed. A bias starts at zero; a
-#   step in proportion to its own norm would keep it there. That is what `parameter_groups` is for.
+# - **What is left alone.** Biases and normalisation parameters are neither adapted nor decayed. Batch normalisation's
+#   shift starts at zero: its norm stays small for long, and steps in proportion to that norm would nearly freeze it.
+#   That is what `parameter_groups` is for.
 # - **What a rate means now.** LAMB's rate is the share of its weights that a layer moves each update. It cannot be
 #   compared with Adam's, and a rate that was right for Adam is meaningless here.
 # - **Where the workers are.** The ratio is computed from the *averaged* gradient, so all workers get the same ratio
@@ -400,20 +403,20 @@ show(
 #
 # ## The corrections of "ImageNet in 1 hour", as one checklist
 #
-# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of the paper is
-# a list of things that go wrong silently. Here it is, with the place where you have seen each of them happen:
+# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of the paper
+# is a list of things that go wrong silently. Here it is, with the place where the course takes each of them up:
 #
 # | | do | because | claim, notebook |
 # | --- | --- | --- | --- |
-# | rate | base rate times $K$ | each image keeps its say | C20, 05 |
+# | rate | base rate times $K$ | each image keeps its influence | C20, 05 |
 # | warmup | climb from the base to the scaled rate over the first epochs | the early gradient turns too fast | C31, here |
 # | momentum | correct the velocity when the rate changes, if it has absorbed the rate | or the old rate lives on | C24, here |
-# | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones; its last scale in a residual block starts at 0 | the loss then does not depend on $K$, and blocks begin as identities | C30, here |
+# | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones; its last scale in a residual block starts at 0 (our small network does not do this) | the loss then does not depend on $K$, and blocks begin as identities | C30, here |
 # | aggregation | divide the sum of the workers' losses by $Kn$, not by $n$; sum once, average once | or the rate is scaled twice | C01, C23, 03 |
 # | weight decay | scale the rate, not the loss | a factor on the loss alone, or on the decay alone, changes the balance of the two | C23, 03 |
 # | shuffling | one shuffle an epoch for all, divided among the workers | or some images come often and others never | C25, 03 |
 #
-# Take it with you to any script that is new to you. Most slow or poor multi-GPU training fails a line of it.
+# Take it with you to any script that is new to you. If several workers train worse than one, check it line by line.
 #
 # ## Summary
 #

@@ -59,14 +59,15 @@ faster = f"{minutes[0] / minutes[-1]:,.0f} times as fast with {processors[-1]:,.
 show(
     figure,
     f"Published times lie around the line of one GPU's time divided by the processors, the last below it: {faster}.",
-    f"First to last: {faster}. The rest is processors that are faster themselves.",
+    f"First to last: {faster}. What goes beyond the number comes from faster processors, half precision and software.",
 )
 
 # %% [markdown]
 # What it took is the syllabus of this course. Larger batches, so rate scaling and warmup (Goyal). Batches so large that
 # one rate for all layers no longer did: LARS (You). Half-precision numbers, so less to compute and to send (Jia). An
-# all-reduce that knows how the machines are wired, and an input pipeline that keeps up. Note also that the batch grew far
-# less than the time shrank: past the critical batch size there is little to win by it (notebook 05).
+# all-reduce that knows how the machines are wired, and an input pipeline that keeps up. From Goyal to the last row the
+# batch grew about as much as the number of processors: each kept a batch of a similar size. How far this can go is
+# limited by the critical batch size (notebook 05).
 #
 # These results could be repeated, for a simple reason. There is **one fixed target** on images that were not trained on,
 # the batch and the processors are named, and the recipe is in the paper. A record does hide how many trials its rates
@@ -156,9 +157,8 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 # | `8-warmup` | `8-lamb` | the optimizer with its settings: Adam at 0.001, or LAMB at 0.01 with weight decay |
 #
 # Everything is measured on test images, after the last epoch, over several seeds. Four workers are in it as well, and
-# one more pair: LAMB and Nesterov's SGD with the *same* schedule, each at the best of three rates. A new optimizer
-# with a tuned rate always beats an old one without (Nado et al. 2021, arXiv:2102.06356, repeated well-known large-batch
-# results with well tuned traditional optimizers, and found that they keep up).
+# one more pair: LAMB and Nesterov's SGD with the *same* schedule, each at the best of three rates. A new optimizer with
+# a tuned rate easily looks better than an old one without: more on that below.
 #
 # First live, with few images and two epochs. Such a short run cannot show who wins in the end. Watch something else:
 # `8-same-bn` has equal batches on all workers, so it is quick to compute. It is one worker, and you can see how far it
@@ -168,8 +168,9 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 small = live("C32", device=device, arms=("1-bn", "8-base", "8-bn", "8-same-bn"))
 
 # %% [markdown]
-# Now the full experiment. Read it in pairs, along the table above. For each pair ask first whether the intervals of the
-# spread leave a difference at all.
+# Now the full experiment. Arms without a run are named, and "not measured yet" in the tables: they give no verdict.
+# Read it in pairs, along the table above. For each pair ask first whether the intervals of the spread leave a
+# difference at all.
 
 # %%
 full = saved("C32")
@@ -232,9 +233,9 @@ head = "| factor | from | to | change of test accuracy, points | seen? |\n| --- 
 Markdown("\n".join([head, *(f"| {name} | `{one}` | `{two}` | {change(one, two)} |" for name, one, two in PAIRS)]))
 
 # %% [markdown]
-# One factor is in none of these lines, since it comes with the workers: the number of **updates**. Look at the same runs
-# against epochs and against updates. Where two curves lie upon each other in the right panel, the workers have nothing to
-# do with the difference in the left one.
+# One factor has no line of its own, since it changes together with the workers: the number of **updates**. Look at the
+# same runs against epochs and against updates. Where two curves lie on each other in the right panel, the number of
+# updates alone explains the difference in the left one.
 
 # %%
 curves = {
@@ -254,7 +255,8 @@ if ends:
     show(figure, f"Accuracy by epoch and by update. {text}", f"{text} The axis of the updates is logarithmic.")
 
 # %% [markdown]
-# And how far training accuracy, which was published, is from test accuracy:
+# And how far training accuracy, which was published, is from test accuracy. Ours is measured after training, on 10,000
+# training images without distortions; one that is counted while training goes on is usually lower.
 
 # %%
 arms = [arm for arm in ("1-base", "1-bn", "8-same-base", "8-base", "8-bn", "8-warmup", "8-lamb") if full.runs[arm]]
@@ -302,8 +304,10 @@ if best:
 # ## How to read this, fairly
 #
 # - **The drop of the naive row.** Compare `1-base` with `8-same-base` and `8-base`. Both make an eighth of the updates.
-#   If they end near each other, it is the missing updates that hurt, and sharding does not bring them back by itself:
-#   what a larger batch saves in noise is worth little so early in training (notebook 05).
+#   How far both end below `1-base` is what missing updates cost. How far `8-base` ends above `8-same-base` is what
+#   sharding wins back: its gradient rests on eight times the images, so it has less noise. If the two end near each
+#   other, sharding wins nothing here. If not, a part of the published drop comes from the missing shards. Compare
+#   `8-same-bn` with `8-bn` in the same way.
 # - **Batch normalisation** is not a technique for several GPUs: look at what it does to `1-base`. A table that adds it on
 #   eight GPUs only makes it look like one.
 # - **Scaling and warmup.** With Adam, a rate that is eight times as large is a bold step (notebook 06). Whether warmup

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 08 Assignment: four workers, one network
 #
-# **After this notebook you will have** turned a program for one worker into one for four, and have it graded by what its
-# workers do. **Time:** an hour or two of thinking; a full check takes 5 to 6 minutes on 2 CPU cores, a fast one well
-# under a minute. **Builds on:** notebooks 03 to 06.
+# **After this notebook you will have** turned a program for one worker into one for four, and have it graded by what
+# its workers do. **Time:** an hour or two of thinking; a full check takes 5 to 8 minutes on 2 CPU cores, a fast one
+# well under a minute. **Builds on:** notebooks 03 to 06.
 #
 # ## The task
 #
@@ -106,11 +106,17 @@ report["points"]
 #
 # Open `report.html` from the link above. Look at the pictures in this order:
 #
-# 1. **Rate by update:** does it begin at the base rate, climb to the scaled rate, and decay?
-# 2. **Images by worker:** do the shards cover everything once?
-# 3. **One update on the timeline:** is every gradient exchanged, once? One by one they begin while back-propagation still
-#    runs; with `groups=1` they go together, after it (notebook 04).
-# 4. **Weights by worker:** equal hashes after every update.
+# 1. **Learning rate by update:** does it begin at the base rate, climb to the scaled rate, and decay?
+# 2. **Shards: which worker used which image:** do the shards cover everything once?
+# 3. **One update in Horovod's timeline:** is every gradient exchanged, once? One by one they begin while
+#    back-propagation still runs; with `groups=1` they go together, after it (notebook 04).
+# 4. **Weights: equal on all workers?** equal hashes after every update.
+#
+# ## The certificate
+#
+# The same check in JupyterLab's terminal is `python -m grader check my_assignment`. After a pass you see a preview of the
+# certificate, which nobody has signed. The real one is signed when your instructor has graded your program. Whoever gets
+# it can test it with `python -m grader verify FILE --issuer institution.json`, which also notices if it was changed.
 #
 # ## Summary
 #

@@ -24,8 +24,8 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # %% [markdown]
 # ## What does an exchange cost?
 #
-# A message of $n$ bytes takes about $\alpha + \beta n$ seconds: a latency, whatever its size, and a time for each byte.
-# A ring all-reduce among $K$ workers sends $2(K-1)$ messages one after the other, of $n/K$ bytes each:
+# A message of $n$ bytes takes about $\alpha + \beta n$ seconds: a latency, whatever its size, and a time for each byte
+# (Hockney 1994). A ring all-reduce among $K$ workers sends $2(K-1)$ messages one after the other, of $n/K$ bytes each:
 #
 # $$t(K, n) = 2(K-1)\,\alpha + 2\,\frac{K-1}{K}\,n\,\beta.$$
 #
@@ -33,10 +33,11 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # that no network can mend: all workers wait for the **slowest**. If computing an update takes a random time, the
 # expected maximum over $K$ workers grows with $K$, even if nobody is slow for long. Such workers are called stragglers.
 #
-# Horovod adds one more: its background threads must agree that all are ready, once for each exchange, whatever $K$ and
-# $n$. Is synchronous training impractical past tens of GPUs, as one of our sources says? We measure the three constants
-# here, on real workers, and how much the time of an update varies. With these we simulate thousands of workers, since we do not
-# have them. Look at where each line crosses one half: to the right of it, workers wait more than they compute.
+# Horovod may add one more: its background threads must agree that all are ready, once for each exchange. So the model
+# has three constants. Is synchronous training impractical past tens of GPUs, as one of our sources says? We measure the
+# constants here, on real workers, and how much the time of an update varies. With these we simulate thousands of
+# workers, since we do not have them. Look at where each line crosses one half: to the right of it, workers wait more
+# than they compute.
 
 # %%
 from lessons import live, saved
@@ -57,9 +58,11 @@ result = saved("C14")
 # all-reduces use trees for latency and rings within a host. Records of training on thousands of processors rest on
 # these.
 #
-# Mind $\alpha$ above all. Here it is mostly the time until a process that shares its core gets its turn, several orders
-# above a cluster's microseconds, and none of the cases makes it smaller. Real clusters bear more workers than these
-# lines say.
+# Mind $\alpha$ above all. Here it is mostly the time until a process that shares its core gets its turn, hundreds of
+# times what it is in a cluster (microseconds), and none of the cases makes it smaller. Real clusters bear more workers
+# than these lines say. And if the constant for an all-reduce comes out as 0, do not conclude that agreeing is free:
+# with teams of two and four workers only, a cost that grows with the workers explains the times as well, and is counted
+# in $\alpha$.
 #
 # You can move the assumptions yourself. Here only the number of parameters changes; the computing time stays that of our
 # small network, and nobody is slow:
@@ -111,9 +114,9 @@ for parameters in (0.5e6, 25e6, 1e9):
 #
 # ## The same in PyTorch's own words
 #
-# PyTorch brings `DistributedDataParallel` (DDP), launched by `torchrun`. It is the same algorithm, so it must give the
-# same numbers. Below are two whole programs that make ten updates on the same shards of made-up data, in double
-# precision. We run both with two workers, and compare.
+# PyTorch brings `DistributedDataParallel` (DDP; Li and others 2020, arXiv:2006.15704), launched by `torchrun`. It is
+# the same algorithm, so it must give the same numbers. Below are two whole programs that make ten updates on the same
+# shards of made-up data, in double precision. We run both with two workers, and compare.
 
 # %%
 from pathlib import Path
@@ -204,9 +207,11 @@ assert difference < 1e-12
 # Do not take `torch.nn.DataParallel` for either of them: it is one process with several threads, copies the network to
 # all GPUs for every batch, and gathers on the first one. It stays on one host, and it is the slowest of the three.
 #
-# **Larger than one GPU.** If the *network* does not fit a worker, cut it: layer by layer (pipeline), within layers
-# (tensor parallel), or keep only a share of weights and optimizer state on each worker (ZeRO, FSDP). Notebook 03 had a
-# two-stage pipeline. One worker then spans several GPUs, so pin *groups* of devices: local rank times GPUs a worker.
+# **Larger than one GPU.** If the *network* does not fit a worker, cut it: layer by layer (pipeline; Huang and others
+# 2018), within layers (tensor parallel; Shoeybi and others 2019), or keep only a share of weights and optimizer state
+# on each worker (ZeRO, Rajbhandari and others 2019; FSDP). Notebook 03 had a two-stage pipeline. One worker then spans
+# several GPUs, so give each worker a *group* of GPUs: with two GPUs a worker, local rank 1 takes GPUs 2 and 3. The
+# first one's number is the local rank times the GPUs a worker.
 #
 # ## Summary
 #

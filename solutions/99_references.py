@@ -41,6 +41,7 @@
 #   2021. arXiv:2103.00065
 # - Hoffer, Hubara, Soudry: *Train longer, generalize better: closing the generalization gap in large batch training*, 2017.
 #   arXiv:1705.08741
+# - Pearlmutter: *Fast exact multiplication by the Hessian*, Neural Computation 6(1), 1994
 #
 # ## Data parallelism
 #

@@ -124,8 +124,8 @@ def picture(runs: Runs) -> Picture:
 def _alt(runs: Runs) -> str:
     ends = ", ".join(f"{mean_std(equal_epochs(runs, size), 100, 1)} % for {size}" for size in SIZES)
     return (
-        "Two line plots of the same runs of 1, 2 and 4 workers. Against epochs the curves of more workers rise later: "
-        f"at the grey line they stand at {ends}. Against updates they end at "
+        "Two line plots of the same runs of 1, 2 and 4 workers. Against epochs, at the grey line, "
+        f"they stand at {ends}. Against updates they end at "
         + ", ".join(f"{mean_std(equal_updates(runs, size), 100, 1)} % for {size}" for size in SIZES)
         + "."
     )

@@ -95,7 +95,9 @@ def _names(arms: list[str]) -> str:
 
 def picture(runs: Runs) -> Picture:
     """Both effects of each arm, with their intervals."""
-    figure, axes = panels(("change of the training loss (nats)", ""), ("change of the test accuracy (points)", ""))
+    figure, axes = panels(
+        ("change of the training loss (nats)", "distortion"), ("change of the test accuracy (points)", "")
+    )
     for ax, name, scale in zip(axes, ("train_loss", "test_accuracy"), (1, 100), strict=True):
         found = effects(runs, name)
         for place, effect in enumerate(found.values()):

@@ -104,7 +104,9 @@ def _distance(a: float, b: float) -> float:
 
 def picture(runs: Runs) -> Picture:
     """Peaks against batch size, and what an image more takes beside the two candidates."""
-    figure, (left, right) = panels(("per-worker batch (images)", "peak memory (MiB)"), ("MiB for one image more", ""))
+    figure, (left, right) = panels(
+        ("per-worker batch (images)", "peak memory (MiB)"), ("MiB for one image more", "part of the memory")
+    )
     found = _means(runs)
     for mode, marker, colour in (("training", "o", "#0b3c5d"), ("evaluation", "s", "#d1495b")):
         batches = np.array(runs[mode][0]["batches"])

@@ -184,12 +184,14 @@ def picture(runs: Runs) -> Picture:
     right.set_yticks(places, list(runs), fontsize=8)
     right.invert_yaxis()
     right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
-    listed = ", ".join(f"{arm} {mean_std(_largest(runs, arm, 'weights'))}" for arm in runs)
+    listed, biases = (
+        ", ".join(f"{arm} {mean_std(_largest(runs, arm, of))}" for arm in runs) for of in ("weights", "biases")
+    )
     return Picture(
         figure,
-        "Left and middle, the cosine against the batch size, a line a network: it begins high at few images and falls, "
-        "but for the biases of the linear network with squared error. Right, bars of test accuracy after training with "
-        "either gradient.",
+        "Left and middle, the cosine against the batch size, a line a network: it is 1 at one image and lower with "
+        f"more, but for the biases of the linear network with squared error. Biases, largest batch: {biases}. Right, bars "
+        "of test accuracy after training with either gradient.",
         f"Cosine between the gradient of mean activations and the true one, {len(runs['relu entropy'])} run(s) a "
         f"network. Weights, largest batch: {listed}.",
     )

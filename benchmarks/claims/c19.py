@@ -180,7 +180,7 @@ def judge(runs: Runs) -> Verdict:
 
 def picture(runs: Runs) -> Picture:
     """Time of each stage, and measured beside predicted rates."""
-    figure, (left, right) = panels(("time for one image (ms)", ""), ("images/s", ""), size=(9.6, 3.8))
+    figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("images/s", "pipeline"), size=(9.6, 3.8))
     places, ends = np.arange(len(runs)), np.zeros(len(runs))
     looks = {
         "fetch": ("#f2f2f2", ".."),

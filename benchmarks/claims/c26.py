@@ -185,19 +185,19 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """Left: step times by way; right: the timeline of one update, with overlap on and off."""
     figure, (left, right) = panels(
-        ("", "time of an update (ms)"), ("ms since the update began", "gradients"), size=(8.0, 4.2)
+        ("workers", "time of an update (ms)"), ("ms since the update began", "gradients"), size=(8.0, 4.2)
     )
     _bars(left, runs)
     _timelines(right, runs["2_workers"][0]["traces"])
     shares = {arm: f"{hidden(runs, arm).mean():.0%}" for arm in SIZES}
-    gains = {arm: f"{1 - (times(runs, arm)['on'] / times(runs, arm)['off']).mean():+.0%}" for arm in SIZES}
+    gains = {arm: f"{(times(runs, arm)['on'] / times(runs, arm)['off']).mean() - 1:+.0%}" for arm in SIZES}
     return Picture(
         figure,
         "Left: bars of the time of an update: compute alone, exchange alone, one after the other, at once, and the "
         "lines max() and sum(). Right: the exchange of each gradient as a line in time, with overlap on and off.",
         f"Hidden part of the shorter time: {shares['2_workers']} with two workers, {shares['4_workers']} with four. "
-        f"The overlap saves {gains['2_workers']} and {gains['4_workers']} of a step. Right, two workers: a line is "
-        f"a gradient's way through Horovod (thin: waiting for the other; thick: exchange); shaded: backward pass.",
+        f"Overlap changes the time of an update by {gains['2_workers']} and {gains['4_workers']} (below zero: it saves "
+        f"time). Right, two workers: a line is a gradient's way through Horovod (thin: waiting for the other; thick: exchange); shaded: backward pass.",
     )
 
 
@@ -215,7 +215,7 @@ def _bars(ax, runs: Runs) -> None:
         ax.hlines([longer, both], place - 0.1, place + 0.7, colors="black", linestyles=["-", "--"], lw=1)
         ax.text(place + 0.72, longer, "max", va="center", fontsize=8)
         ax.text(place + 0.72, both, "sum", va="center", fontsize=8)
-    ax.set_xticks([place + 0.3 for place in range(len(SIZES))], [f"{size} workers" for size in SIZES.values()])
+    ax.set_xticks([place + 0.3 for place in range(len(SIZES))], list(map(str, SIZES.values())))
     ax.legend(fontsize=8)
 
 

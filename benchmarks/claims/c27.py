@@ -216,7 +216,7 @@ def judge(runs: Runs) -> Verdict:
 
 def picture(runs: Runs) -> Picture:
     """Left: the symptoms of each program; right: how far the workers' weights go apart."""
-    figure, (left, right) = panels(("", ""), ("epochs done", "distance of the weights (%)"))
+    figure, (left, right) = panels(("symptom", "change left out"), ("epochs done", "distance of the weights (%)"))
     _matrix(left, runs)
     for arm in ("all_changes", "no_broadcast", "no_optimizer"):
         found = 100 * np.array([run["spread"] for run in runs[arm]])

@@ -15,7 +15,6 @@ from torch import nn
 
 from benchmarks import peers
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.peers import on_peers
 from benchmarks.plots import panels
 from benchmarks.speed import loop
 from benchmarks.speed.loop import NAMES
@@ -82,7 +81,7 @@ def _by_kind(profiler: torch.profiler.profile) -> dict[str, float]:
 
 
 def peak() -> dict[str, float]:
-    """On a process of its own: floating-point operations a second of matrix products, by number format; the best."""
+    """On a worker: floating-point operations a second of matrix products, by number format; the best."""
     use_device("cpu")
     found = {}
     for name, kind in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
@@ -101,7 +100,7 @@ def peak() -> dict[str, float]:
 def run(arm: str, seed: int, settings: Settings) -> Values:
     """One way on one network, or the peak."""
     if arm == "peak":
-        return on_peers("benchmarks.speed.step:peak", 1)[0]
+        return on_workers("benchmarks.speed.step:peak", 1)[0]
     network, way = arm.split("-")
     updates = max(1, settings["images"] // BATCH)
     if way == "ours":

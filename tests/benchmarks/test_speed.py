@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from benchmarks.__main__ import main
 from benchmarks.claim import Claim, Runs
 from benchmarks.peers import on_peers
 from benchmarks.speed import accuracy, communication, page, scaling, start, step
-from benchmarks.workers import on_workers
+from benchmarks.workers import AS_IT_IS, on_workers
 from cifar.fingerprint import fingerprint
 from tests.conftest import REPOSITORY
 
@@ -207,6 +208,25 @@ def test_ours_computes_what_stock_horovod_computes_to_the_last_bit():
         for way, (environment, means) in communication.HOROVOD.items()
     }
     assert found["ours"] == found["stock"] and len(set(found["ours"])) == 1
+
+
+def idle(seconds: float) -> list[float]:
+    """On a worker: processor seconds while nobody has anything to exchange, and how long the exchange after that takes."""
+    from benchmarks import worker
+
+    worker.barrier()
+    before = time.process_time()
+    time.sleep(seconds)
+    used, began = time.process_time() - before, time.perf_counter()
+    worker.barrier()
+    return [used, time.perf_counter() - began]
+
+
+def test_workers_without_a_tensor_hardly_wake_and_begin_at_once_when_there_is_one():
+    as_it_is = on_workers(f"{__name__}:idle", 2, AS_IT_IS, seconds=2)
+    ours = on_workers(f"{__name__}:idle", 2, {"HOROVOD_IDLE_CYCLE_TIME": "6000"}, seconds=2)
+    assert sum(used for used, _ in ours) < 0.3 * sum(used for used, _ in as_it_is)
+    assert max(took for _, took in ours) < 3  # not when the idle cycle is over, four seconds later
 
 
 def test_a_plain_loop_and_a_step_of_ours_have_a_speed():
