@@ -197,7 +197,8 @@ def picture(runs: Runs) -> Picture:
         "lines max() and sum(). Right: the exchange of each gradient as a line in time, with overlap on and off.",
         f"Hidden part of the shorter time: {shares['2_workers']} with two workers, {shares['4_workers']} with four. "
         f"Overlap changes the time of an update by {gains['2_workers']} and {gains['4_workers']} (below zero: it saves "
-        f"time). Right, two workers: a line is a gradient's way through Horovod (thin: waiting for the other; thick: exchange); shaded: backward pass.",
+        f"time). Right, two workers: a line is a gradient's way through Horovod (thin: waiting for the other; thick: "
+        "exchange); shaded: backward pass.",
     )
 
 

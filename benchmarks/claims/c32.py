@@ -2,9 +2,9 @@
 
 The published table has one number a technique: training accuracy of one run, from scripts that do not shard their data.
 Here neighbouring arms differ by one thing (LAMB's also by base rate and weight decay), and each is measured on test
-images over several seeds: the number of workers (1, 4, 8), whether they share the data ("same": all workers use equal batches, as the published scripts do),
-batch normalisation, the scaled rate, its warmup, the optimizer. LAMB and Nesterov SGD, with warmup and linear decay,
-compete at three rates each.
+images over several seeds: the number of workers (1, 4, 8), whether they share the data ("same": all workers use equal
+batches, as the published scripts do), batch normalisation, the scaled rate, its warmup, the optimizer. LAMB and
+Nesterov SGD, with warmup and linear decay, compete at three rates each.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,8 @@ ARMS = (
     *(f"8-{lesson}" for lesson in LESSONS), "8-same-base", "8-same-bn", "8-same-warmup",
     *TUNED, *(f"4-{lesson}" for lesson in LESSONS),
 )  # fmt: skip
-# From one to the next a single thing changes (LAMB brings a base rate and a weight decay); the published table claims that each step but the first raises accuracy.
+# From one to the next a single thing changes (LAMB brings a base rate and a weight decay); the published table claims
+# that each step but the first raises accuracy.
 STEPS = (
     ("workers", "1-base", "8-base"), ("batch norm", "8-base", "8-bn"), ("scaled rate", "8-bn", "8-scaled"),
     ("warmup", "8-scaled", "8-warmup"), ("LAMB", "8-warmup", "8-lamb"),

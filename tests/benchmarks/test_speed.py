@@ -211,7 +211,7 @@ def test_ours_computes_what_stock_horovod_computes_to_the_last_bit():
 
 
 def idle(seconds: float) -> list[float]:
-    """On a worker: processor seconds while nobody has anything to exchange, and how long the exchange after that takes."""
+    """On a worker: processor seconds while nobody has anything to exchange, and seconds of the exchange after that."""
     from benchmarks import worker
 
     worker.barrier()
