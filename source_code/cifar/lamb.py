@@ -63,8 +63,8 @@ class Lamb(Optimizer):
 def parameter_groups(net: nn.Module, weight_decay: float) -> list[dict]:
     """Convolution and linear weights decayed and adapted; biases and normalisation parameters neither.
 
-    Adapting a parameter that starts at zero (batch normalisation's shift) would nearly freeze it: its step is a share of
-    its own norm.
+    Adapting a parameter that starts at zero (batch normalisation's shift) would nearly freeze it: its step is a share
+    of its own norm.
     """
     weights = [parameter for parameter in net.parameters() if parameter.dim() > 1]
     others = [parameter for parameter in net.parameters() if parameter.dim() <= 1]
