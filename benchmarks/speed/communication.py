@@ -50,7 +50,7 @@ def table(runs: Runs) -> Table:
     """A row a ratio that has an aim."""
     rows = [
         (
-            name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 2), f"at least {aim:.2f}",
+            name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 3), f"at least {aim:.2f}",
             _met(runs, network, batch, other),
         )
         for network, name in NAMES.items()
@@ -79,7 +79,7 @@ def judge(runs: Runs) -> Verdict:
     word = "holds" if all(found.values()) else "depends" if any(found.values()) else "fails"
     missed = [
         f"{NAMES[network]} with {batch} images a worker over {WAYS[other]}: "
-        f"{told(ratios(runs, network, batch, other), 2)} instead of {AIMS[other, batch]:.2f}"
+        f"{told(ratios(runs, network, batch, other), 3)} instead of {AIMS[other, batch]:.2f}"
         for (network, other, batch), yes in found.items()
         if not yes
     ]
