@@ -14,9 +14,9 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from cifar import cli, training, workers
 from cifar.data import load, mirror, move, normalise, shard, shuffle, updates_per_epoch
-from cifar.fast import WHITENING_IMAGES, Averaged, FastNet, triangle, whiten
+from cifar.fast import WHITENING_IMAGES, Averaged, FastNet, pixels, triangle, whiten
 
-args = cli.parse(__doc__, epochs=8, batch_size=128, lr=1.5)  # the rate of a global batch of 1,024
+args = cli.parse(__doc__, epochs=12, batch_size=128, lr=1.5)  # the rate of a global batch of 1,024
 BIAS_FACTOR, DECAY, WHITENING_EPOCHS = 64, 0.002, 3  # airbench's: rate of norms' biases, weight decay an update
 AVERAGED_EVERY, KEPT = 5, 0.95  # updates between two averages; what the average keeps an update, at the end
 hvd.init()
@@ -48,6 +48,7 @@ mirrored = torch.rand(len(train), generator=torch.Generator().manual_seed(args.s
 record = training.Record(args, write=hvd.rank() == 0)
 for epoch in range(args.epochs):
     net.train()
+    net.pixels = pixels(epoch, args.epochs)  # also for this epoch's evaluation: a network knows one size at a time
     order, total, count = shuffle(len(train), args.seed, epoch), torch.zeros((), device=device), 0
     for indices in shard(order, hvd.rank(), hvd.size()).split(args.batch_size):
         images, labels = train.batch(indices)

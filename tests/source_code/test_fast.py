@@ -7,14 +7,24 @@ import torch
 from torch import nn
 
 from cifar.data import load, mirror, move, normalise
-from cifar.fast import PATCH, Averaged, FastNet, triangle, whiten
+from cifar.fast import PATCH, Averaged, FastNet, pixels, triangle, whiten
 from tests.conftest import SCRIPTS, metrics, run_workers
 
 
 def test_images_become_logits():
     net = FastNet()
     assert net(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    assert sum(weight.numel() for weight in net.parameters()) < 0.45e6
+    assert sum(weight.numel() for weight in net.parameters()) < 0.55e6
+
+
+def test_early_epochs_see_smaller_images_and_the_last_never():
+    assert [pixels(epoch, 12) for epoch in range(12)] == [20] * 3 + [24] * 3 + [32] * 6
+    assert all(pixels(epochs - 1, epochs) == 32 for epochs in range(1, 40))
+    net, seen = FastNet(), []
+    net[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[-2:]))
+    for net.pixels in (20, 24, 32):
+        assert net(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
+    assert seen == [(20, 20), (24, 24), (32, 32)]
 
 
 def test_a_block_begins_by_passing_its_inputs_on():
