@@ -89,4 +89,5 @@
 #   Toronto, 2009
 # - He, Zhang, Ren, Sun: *Deep residual learning for image recognition*, 2015. arXiv:1512.03385
 # - Page: *How to train your ResNet*, a series of articles, 2018
+# - Tan, Le: *EfficientNetV2: smaller models and faster training* (small images first), 2021. arXiv:2104.00298
 # - Jordan: *94% on CIFAR-10 in 3.29 seconds on a single GPU*, 2024. arXiv:2404.00498

@@ -16,7 +16,7 @@ from cifar import cli, training, workers
 from cifar.data import load, mirror, move, normalise, shard, shuffle, updates_per_epoch
 from cifar.fast import WHITENING_IMAGES, Averaged, FastNet, pixels, triangle, whiten
 
-args = cli.parse(__doc__, epochs=12, batch_size=128, lr=1.5)  # the rate of a global batch of 1,024
+args = cli.parse(__doc__, epochs=10, batch_size=128, lr=1.5)  # the rate of a global batch of 1,024
 BIAS_FACTOR, DECAY, WHITENING_EPOCHS = 64, 0.002, 3  # airbench's: rate of norms' biases, weight decay an update
 AVERAGED_EVERY, KEPT = 5, 0.95  # updates between two averages; what the average keeps an update, at the end
 hvd.init()

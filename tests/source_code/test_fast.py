@@ -14,11 +14,11 @@ from tests.conftest import SCRIPTS, metrics, run_workers
 def test_images_become_logits():
     net = FastNet()
     assert net(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    assert sum(weight.numel() for weight in net.parameters()) < 0.55e6
+    assert sum(weight.numel() for weight in net.parameters()) < 0.7e6
 
 
 def test_early_epochs_see_smaller_images_and_the_last_never():
-    assert [pixels(epoch, 12) for epoch in range(12)] == [20] * 3 + [24] * 3 + [32] * 6
+    assert [pixels(epoch, 10) for epoch in range(10)] == [20] * 3 + [24] * 3 + [32] * 4
     assert all(pixels(epochs - 1, epochs) == 32 for epochs in range(1, 40))
     net, seen = FastNet(), []
     net[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[-2:]))
