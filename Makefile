@@ -103,7 +103,7 @@ calibrate: whole setup  ## measure where the assignment's targets must lie (two 
 benchmark: data  ## compare our speed with what people would pick instead (30 minutes; goes on where it was interrupted)
 	$(RUN) -m benchmarks speed
 
-overhead: whole setup  ## measure what being graded costs a run (20 minutes; goes on where it was interrupted)
+overhead: whole setup  ## measure what being graded costs a run (an hour; goes on where it was interrupted)
 	$(RUN) -m benchmarks overhead
 
 lock: setup  ## write requirements.txt from pyproject.toml

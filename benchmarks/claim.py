@@ -58,6 +58,7 @@ class Claim:
     picture: Callable[[Runs], Picture]
     caution: str
     alone: bool = False  # measures time: nothing else should run on the machine
+    partial: bool = False  # `picture` draws the arms that have runs where others have none
 
     @property
     def command(self) -> str:

@@ -10,6 +10,7 @@ import shutil
 import statistics
 import subprocess
 import time
+from collections import Counter
 from pathlib import Path
 
 import torch
@@ -83,10 +84,12 @@ def weights(path: Path) -> int:
 
 
 def pairs() -> list[tuple[dict, dict]]:
-    """What has been measured: the bare and the graded run of each pair, both of one kind of machine."""
+    """What has been measured: the bare and the graded run of each pair, of the kind of machine that has most."""
     bare_runs, graded_runs = ({run["seed"]: run for run in results.read(FOLDER, way)} for way in WAYS)
     both = [(run, graded_runs[seed]) for seed, run in bare_runs.items() if seed in graded_runs]
-    return [pair for pair in both if results.kind(pair[0]["machine"]) == results.kind(pair[1]["machine"])]
+    kinds = [{results.kind(run["machine"]) for run in pair} for pair in both]
+    most = Counter(kind for of in kinds if len(of) == 1 for kind in of).most_common(1)
+    return [pair for pair, of in zip(both, kinds, strict=True) if [kind for kind, _ in most] == list(of)]
 
 
 def share(bare: dict, graded: dict) -> float:

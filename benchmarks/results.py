@@ -41,7 +41,8 @@ def kind(machine: dict[str, object]) -> tuple[object, ...]:
 
 def described(machine: dict[str, object]) -> str:
     """The description in a line."""
-    where = machine["gpu"] or f"{machine['cores']} cores of {machine['cpu']}{', bfloat16' * machine['bf16']}"
+    where = f"{machine['cores']} cores of {machine['cpu']}{', bfloat16' * machine['bf16']}"
+    where += f", {machine['gpu']}" if machine["gpu"] else ""
     versions = f"Python {machine['python']}, PyTorch {machine['torch']}, Horovod {machine['horovod']}"
     return f"{where}, {versions}, {machine['date'][:10]}, commit {machine['commit']}"
 

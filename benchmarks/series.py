@@ -27,13 +27,14 @@ class Series:
 
     @property
     def missing(self) -> list[str]:
-        """Arms without a run."""
-        return [arm for arm in self.claim.arms if not self.files[arm]]
+        """Arms without a run of a seed that all measured arms have."""
+        runs = self.runs
+        return [arm for arm in self.claim.arms if not runs[arm]]
 
     @property
     def seeds(self) -> int:
-        """Runs of the arm that has fewest."""
-        return min(len(files) for files in self.files.values())
+        """Seeds that all arms have."""
+        return min(len(values) for values in self.runs.values())
 
     @property
     def provisional(self) -> str:

@@ -66,15 +66,17 @@ def _cells(lesson: str) -> dict[str, tuple[int, str]]:
 
 def show(console: Console) -> bool:
     """Print the table; returns whether every claim has a verdict."""
-    table = Table("id", "lesson", "cell", "seeds", "verdict", "provisional", title="The claims of the course")
+    table = Table("id", "lesson, cell", title="The claims of the course")
+    table.add_column("experiment, result", no_wrap=True)
+    for head in ("seeds", "verdict", "provisional"):
+        table.add_column(head)
     found = rows()
     for row in found:
         verdict, why = (row.verdict, row.provisional) if row.verdict else ("none yet", row.sentence)
-        table.add_row(row.id, row.lesson, str(row.cell), str(row.seeds), verdict, why)
+        where = f"{row.command}\n{row.folder}"
+        table.add_row(row.id, f"{row.lesson[:2]}, {row.cell}", where, str(row.seeds), verdict, why)
     console.print(table)
-    console.print(
-        "Results: benchmarks/results/ID. What was seen: python -m benchmarks ID --show. Experiment: without --show."
-    )
+    console.print("What was seen: the same command with --show.")
     without = [row.id for row in found if not row.verdict]
     if without:
         console.print(f"no verdict yet: {', '.join(without)}. To measure one: python -m benchmarks {without[0]}")

@@ -81,8 +81,8 @@ print("bfloat16 arithmetic:", "yes, networks run about twice as fast" if fast el
 #
 # `horovodrun` starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod
 # which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10: 50,000 small training
-# images of ten kinds of things, of which we use the first few thousand to be quick, and 10,000 test images. In a
-# terminal you would type what the first line below shows.
+# images of ten kinds of things, and 10,000 test images; to be quick we use the first few thousand of each. In a terminal
+# you would type what the first line below shows.
 
 # %%
 from lessons import axes, horovodrun, show
@@ -111,7 +111,7 @@ show(
 #
 # **Why a command, and not a function?** A notebook is one process. Workers are processes of their own, and they have to
 # be *launched*, not forked from the notebook: a forked copy of a process that has already used threads or a GPU may hang.
-# All live runs in this course start workers that way.
+# All live runs in this course whose workers exchange something start that way.
 #
 # ## If something fails
 #

@@ -96,7 +96,7 @@ for _ in range(3):
 # three batch sizes: do all nine points lie on one line, and is its slope one half?
 
 # %%
-runs = live("C12", device=device)
+runs = live("C12", device=device, seed=seed)
 
 # %% [markdown]
 # The full experiment has more runs side by side, over all images:
@@ -156,7 +156,7 @@ def squared_error(gradients: list[list[float]], batch: int) -> float:
 # it falls with slope $-1$. And look where it crosses 1.
 
 # %%
-networks = live("C03", device=device)["gradients"]
+networks = live("C03", device=device, seed=seed)["gradients"]
 
 # %%
 result = saved("C03")
@@ -180,8 +180,8 @@ result = saved("C03")
 # and a large batch has too little of it.
 #
 # The smallest saddle is $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$: it curves up along $x$ and down
-# along $y$. So the line $y = 0$ is a ridge, with a minimum on each side of it, at $y = \pm 1$. Start on it and descend. The gradient of a batch is
-# the true one plus noise of variance $1/B$.
+# along $y$. So the line $y = 0$ is a ridge, with a minimum on each side of it, at $y = \pm 1$. Start on it and descend.
+# The gradient of a batch is the true one plus noise of variance $1/B$.
 
 
 # %%
@@ -222,7 +222,7 @@ show(
 # scaled rate change?
 
 # %%
-runs = live("C11", device=device)
+runs = live("C11", device=device, seed=seed)
 # %%
 result = saved("C11")
 
@@ -325,7 +325,7 @@ print(inspect.getsource(c28.norms))
 # half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
 
 # %%
-runs = live("C28", device=device)
+runs = live("C28", device=device, seed=seed)
 
 # %% [markdown]
 # What a batch size costs, from your run. Follow both columns from the top down: which of them is the first to stop
@@ -383,8 +383,9 @@ result = saved("C28")
 #
 # SGD had settled at its distance from the minimum, about $c \sqrt{\eta / B}$. With the lower rate that distance is
 # smaller: the kicks are weaker, and the slope pulls the weights in. In steep directions, where gradients also tend to
-# scatter most, that takes few updates even at the lower rate, hence the sudden fall; in flat ones it goes on slowly. The
-# loss was not stuck for lack of direction but held up by noise. A larger batch at the same rate would have had the same effect.
+# scatter most, that takes few updates even at the lower rate, hence the sudden fall; in flat ones it goes on slowly.
+# The loss was not stuck for lack of direction but held up by noise. A larger batch at the same rate would have had the
+# same effect.
 #
 # </details>
 #

@@ -145,7 +145,7 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 # have nothing to do with each other.
 
 # %%
-_ = live("C07", device=device)
+_ = live("C07", device=device, seed=seed)
 
 # %%
 saved_c07 = saved("C07")
@@ -208,11 +208,11 @@ print(f"largest value added: {(brighter - train.images[:100]).abs().max():.0f} o
 # The claim is that distortions raise the training loss, since the task is harder, and raise the test accuracy all the
 # same. The experiment trains with each one alone, with none, and with all, and compares seed by seed.
 #
-# **What to look at:** an interval that touches the dashed line is a change that we cannot tell from luck. In the live
-# run there is one seed, hence no interval, and its verdict can only be "no difference seen".
+# **What to look at:** an interval that touches the dashed line is a change that we cannot tell from luck. Of a single
+# seed there is no interval, so a live run's verdict can only be "no difference seen".
 
 # %%
-_ = live("C09", device=device)
+_ = live("C09", device=device, seed=seed)
 
 # %%
 _ = saved("C09")
@@ -259,7 +259,7 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 # dotted line is the fitted knee; does the measured rate reach half of its best value there?
 
 # %%
-measured = live("C16", device=device)["updates"][0]
+measured = live("C16", device=device, seed=seed)["updates"][0]
 
 # %%
 _ = saved("C16")
@@ -310,16 +310,16 @@ for size in (1, 64, 4096):
 # training.
 
 # %%
-_ = live("C17", device=device)
+_ = live("C17", device=device, seed=seed)
 
 # %%
 _ = saved("C17")
 
 # %% [markdown]
 # Where the measured slope lies above the activations alone, think of what lives for a moment only: a layer's output
-# while it is computed, the error that comes back, the normalised copy of the image. When memory runs out, the batch is what to
-# look at first. Workers share out the images, hence the activations; each of them still holds *all* the parameters,
-# gradients and averages.
+# while it is computed, the error that comes back, the normalised copy of the image. When memory runs out, the batch is
+# what to look at first. Workers share out the images, hence the activations; each of them still holds *all* the
+# parameters, gradients and averages.
 #
 # ## Could one back-propagate a mean image?
 #
@@ -355,16 +355,16 @@ print(f"weights differ by the covariance, up to {(weight - mean_weight - covaria
 # are the same) and at the largest batch. On the right, whether such a gradient can still train.
 
 # %%
-_ = live("C18", device=device)
+_ = live("C18", device=device, seed=seed)
 
 # %%
 _ = saved("C18")
 
 # %% [markdown]
-# You may read that for linear networks the mean would be exact. For the activations that is so, and with a squared error
-# also for the errors and the biases. It is not so for the weights, which are nearly all of the parameters, and the experiment shows it. A
-# batch is not a mean image. What may be averaged is the *gradients*, each computed from its own images, and that is
-# all that data parallelism does.
+# You may read that for linear networks the mean would be exact. For the activations that is so, and with a squared
+# error also for the errors and the biases. It is not so for the weights, which are nearly all of the parameters, and
+# the experiment shows it. A batch is not a mean image. What may be averaged is the *gradients*, each computed from its
+# own images, and that is all that data parallelism does.
 #
 # ## Who sets the pace?
 #
@@ -386,7 +386,9 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 # %% [markdown]
 # Prefetching in Python takes a thread and a queue. The thread can work beside the network because PyTorch lets go of
-# Python's lock while it computes. Here is all of it:
+# Python's lock while an operation computes. A loop over single images is mostly Python between short operations, which
+# holds the lock; then the two threads take turns, and prefetching can even cost speed: see the pipeline with the
+# smallest network. Here is all of it:
 
 # %%
 print(inspect.getsource(c19.prefetched))
@@ -402,7 +404,7 @@ print(inspect.getsource(c19.prefetched))
 # diamonds, the predictions from the stages alone.
 
 # %%
-stages = live("C19", device=device)
+stages = live("C19", device=device, seed=seed)
 
 # %%
 _ = saved("C19")
@@ -423,8 +425,8 @@ for arm, (run, *_) in stages.items():
 # Three rules come out of it.
 #
 # - **Measure the stages before you change one.** Twice as fast a network gains nothing where the input is the slower
-#   side. That was the large lesson for networks like AlexNet, whose few layers ask for images faster than many
-#   a disk and JPEG decoder deliver them.
+#   side. The vendor's course (S2) shows it with AlexNet, whose few layers ask for images faster than many a disk and
+#   JPEG decoder deliver them.
 # - **Vectorise first, prefetch second.** Prefetching hides what is shorter than the update. It does not make it
 #   cheaper: the hidden work still takes a core, and with as many workers as cores there is none to spare. Then a
 #   prefetching thread takes from the network what it gives to it. That is one reason why

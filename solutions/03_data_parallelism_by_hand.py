@@ -106,7 +106,7 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
 # for the line that does not lie near the bottom, at about $10^{-15}$.
 
 # %%
-runs = live("C01", device=device)
+runs = live("C01", device=device, seed=seed)
 
 # %%
 result = saved("C01")
@@ -124,7 +124,7 @@ result = saved("C01")
 # averaging over several batches. Noise would fade, a bias stays.
 
 # %%
-runs = live("C02", device=device)
+runs = live("C02", device=device, seed=seed)
 
 # %%
 result = saved("C02")
@@ -404,7 +404,7 @@ assert apart < 1e-3
 # takes most time on *this* machine.
 
 # %%
-runs = live("C21", device=device)
+runs = live("C21", device=device, seed=seed)
 
 # %%
 result = saved("C21")
@@ -435,20 +435,21 @@ result = saved("C21")
 # say so, and add that it has a price. Look left at whether the lines coincide, and right at what a worker achieves.
 
 # %%
-runs = live("C05", device=device)
+runs = live("C05", device=device, seed=seed)
 
 # %%
 result = saved("C05")
 
 # %% [markdown]
-# If your multi-GPU accuracy is lower than before, this is the first test: divide the per-worker batch by $K$, switch off
-# what each worker draws for itself (augmentation, dropout), and compare with one worker. If the trajectories part, it is
-# a bug. If they agree, your program is right, and the rest of the question is about batch size and learning rate.
+# If your multi-GPU accuracy is lower than before, this is the first test: divide the per-worker batch by $K$, switch
+# off what each worker draws for itself (augmentation, dropout), take batch normalisation out or synchronise it, and
+# compare with one worker. If the trajectories part, it is a bug. If they agree, your program is right, and the rest of
+# the question is about batch size and learning rate.
 #
 # The price: smaller batches use a processor less well (the fixed cost of an update in notebook 02), and there are more
 # exchanges for the same images. In the right panel the lines with exchange show both costs, the lines without exchange
-# the first one alone. The verdict gives an interval for each: where workers share cores, their speeds scatter so much
-# that a small cost may not be seen.
+# the first one alone, as far as the scatter of shared cores lets you see it: in a single launch it may even have the
+# wrong sign. With several launches the verdict gives an interval.
 
 # %% [markdown]
 # ## Whose loss does the program print?
@@ -458,7 +459,7 @@ result = saved("C05")
 # scatter $\sqrt{K}$ times less. Look at how the printed line jumps, and at whether the scatter follows $1/\sqrt{K}$.
 
 # %%
-runs = live("C08", device=device)
+runs = live("C08", device=device, seed=seed)
 
 # %%
 result = saved("C08")
@@ -478,7 +479,7 @@ result = saved("C08")
 # that is simple to write. Or it sends each its part only.
 
 # %%
-runs = live("C22", device=device)
+runs = live("C22", device=device, seed=seed)
 
 # %%
 result = saved("C22")
@@ -503,7 +504,7 @@ for rank in range(3):
 # through an epoch below, and report which images they fetched.
 
 # %%
-runs = live("C25", device=device)
+runs = live("C25", device=device, seed=seed)
 
 # %%
 result = saved("C25")
@@ -536,7 +537,7 @@ result = saved("C25")
 # gradients of real workers. On the right all four train, beside one worker with all images.
 
 # %%
-runs = live("C23", device=device)
+runs = live("C23", device=device, seed=seed)
 
 # %%
 result = saved("C23")
@@ -573,7 +574,7 @@ result = saved("C23")
 # that stay closer together with a stiffer spring.
 
 # %%
-runs = live("C10", device=device)
+runs = live("C10", device=device, seed=seed)
 
 # %%
 result = saved("C10")

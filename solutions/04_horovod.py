@@ -151,7 +151,8 @@ launch("words.py", workers)
 #
 # So: **launch, do not fork.** Put the program into a file and start it by command, as here. (Horovod's
 # `horovod.run(function, np=4)` does the same for a function: it launches new processes and sends them the function.)
-# What comes back are files and printed lines. All live runs of this course work this way.
+# What comes back are files and printed lines. All live runs of this course whose workers exchange something work this
+# way.
 #
 # ## The real script
 #
@@ -577,7 +578,7 @@ print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] /
 # core for it? (You have seen how many cores this machine has.)
 
 # %%
-runs = live("C26", device=device)
+runs = live("C26", device=device, seed=seed)
 # %%
 result = saved("C26")
 
@@ -618,7 +619,7 @@ result = saved("C26")
 # left, and which of the two lines falls first.
 
 # %%
-runs = live("C13", device=device)
+runs = live("C13", device=device, seed=seed)
 # %%
 result = saved("C13")
 
@@ -673,22 +674,28 @@ result = saved("C13")
 from tqdm import tqdm
 
 from benchmarks.peers import on_peers
+from benchmarks.speed.loop import images_per_s
 from benchmarks.workers import AS_IT_IS
 
 OURS = {"HOROVOD_CYCLE_TIME": "5", "HOROVOD_IDLE_CYCLE_TIME": "100"}
-measures = {
-    "Horovod as it is": (AS_IT_IS, {"sleep": False, "groups": None}),
-    "longer cycles": (OURS, {"sleep": False, "groups": None}),
-    "and sleeping while waiting": (OURS, {"sleep": True, "groups": None}),
-    "and one group": (OURS, {"sleep": True, "groups": 1}),
-}
+launches = (
+    (AS_IT_IS, {"Horovod as it is": {"sleep": False, "groups": None}}),
+    (
+        OURS,
+        {
+            "longer cycles": {"sleep": False, "groups": None},
+            "and sleeping while waiting": {"sleep": True, "groups": None},
+            "and one group": {"sleep": True, "groups": 1},
+        },
+    ),
+)
 work = {"network": "bootcamp", "batch_size": 64, "updates": 12}
-speeds = {}
-for label, (cycles, options) in tqdm(measures.items(), desc="four launches", unit="launch", file=sys.stdout):
-    found = on_workers("benchmarks.speed.loop:horovod", workers, cycles, **options, **work)
-    speeds[label] = workers * work["batch_size"] * work["updates"] / max(found)
-found = on_peers("benchmarks.speed.loop:peer", workers, way="alone", **work)
-speeds["no exchange"] = workers * work["batch_size"] * work["updates"] / max(found)
+took = {}
+for cycles, ways in tqdm(launches, desc="two launches", unit="launch", file=sys.stdout):
+    found = on_workers("benchmarks.speed.loop:several", workers, cycles, ways=list(ways.values()), **work)
+    took |= dict(zip(ways, zip(*found, strict=True), strict=True))
+took["no exchange"] = on_peers("benchmarks.speed.loop:peer", workers, way="alone", **work)
+speeds = {label: images_per_s(work["batch_size"], work["updates"], found) for label, found in took.items()}
 
 # %%
 figure, ax = axes("images/s of all workers", "how workers wait", size=(8.0, 2.4))
@@ -718,7 +725,7 @@ show(
 # the workers' networks go apart. Before you run it: which of these programs will crash?
 
 # %%
-runs = live("C27", device=device)
+runs = live("C27", device=device, seed=seed)
 # %%
 result = saved("C27")
 

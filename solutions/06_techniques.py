@@ -97,9 +97,9 @@ show(
 
 # %% [markdown]
 # One seed and a few epochs: this is a first look, not a result. The warmup takes three epochs, so in a run that is not
-# longer `warmup` and `lamb` reach their full rate only at its end. (The result, over seeds and with all images, is notebook
-# 07.) But you may have seen something already: the curves need not come in the order of the scripts. A technique that
-# helps one recipe can hurt another. So we take them one by one, and ask each what it is *for*.
+# longer `warmup` and `lamb` reach their full rate only at its end. (The result, over seeds and with all images, is
+# notebook 07.) But you may have seen something already: the curves need not come in the order of the scripts. A
+# technique that helps one recipe can hurt another. So we take them one by one, and ask each what it is *for*.
 #
 # ## Batch normalisation, when every worker has its own batch
 #
@@ -125,10 +125,11 @@ show(
 # line with `grouped_allreduce_`. Without it the reported accuracy belongs to a network that no worker has.
 #
 # **What to look at:** accuracy from small ghost batches on the left to fully synchronised on the right. All points have
-# the same global batch, the same updates and the same rate. Is the line outside of its own error bars?
+# the same global batch, the same updates and the same rate. Where several seeds have been run: is the line outside of its
+# own error bars?
 
 # %%
-runs = live("C30", device=device)
+runs = live("C30", device=device, seed=seed)
 # %%
 result = saved("C30")
 
@@ -178,8 +179,9 @@ show(
 )
 
 # %% [markdown]
-# Now the test. Eight workers train at the base rate; at eight times that rate at once ("scaled"); and at eight times that
-# rate after a warmup. SGD does so from two base rates, a low and a higher one, and Adam from its usual one.
+# Now the test, computed in one process as in notebook 05. Eight workers train at the base rate; at eight times that
+# rate at once ("scaled"); and at eight times that rate after a warmup. SGD does so from two base rates, a low and a
+# higher one, and Adam from its usual one.
 #
 # **What to look at.** On the left the loss of each update, for SGD at the higher rate: the grey-lined level in the middle
 # panel is what guessing gets, $\ln 10$. A loss far above it is not "slow progress", it is a network that is confidently
@@ -187,7 +189,7 @@ show(
 # it at the end.
 
 # %%
-runs = live("C31", device=device)
+runs = live("C31", device=device, seed=seed)
 # %%
 result = saved("C31")
 
@@ -264,17 +266,17 @@ print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
 # does the *loss* notice?
 
 # %%
-runs = live("C24", device=device)
+runs = live("C24", device=device, seed=seed)
 # %%
 result = saved("C24")
 
 # %% [markdown]
-# How the lengths change can nearly be calculated without a run. The loss is the interesting part, and its interval
-# decides whether you may say anything. Goyal et al. expect the correction to matter most when the rate *rises*, since a
-# velocity that is too short for the new rate can make training unstable. One may also argue the other way: the
-# uncorrected velocity makes an abrupt rise gradual, like a tiny warmup. And after a fall, the uncorrected velocity goes
-# on with steps of the old length for a while, so the benefit of the lower rate comes late. See which of these the
-# numbers support.
+# How the lengths change can nearly be calculated without a run. The loss is the interesting part, and only an interval
+# over several seeds decides whether you may say anything. Goyal et al. expect the correction to matter most when the
+# rate *rises*, since a velocity that is too short for the new rate can make training unstable. One may also argue the
+# other way: the uncorrected velocity makes an abrupt rise gradual, like a tiny warmup. And after a fall, the
+# uncorrected velocity goes on with steps of the old length for a while, so the benefit of the lower rate comes late.
+# See which of these the numbers support.
 #
 # What it means for your programs:
 #
@@ -317,13 +319,15 @@ Markdown("\n".join(rows))
 # Look at the last column. Relative to what it has, one layer moves several times as far as another. Raise the rate for a
 # larger batch, and the layer with the largest share is likely to break first. It then limits the rate of all the others.
 #
-# The idea of **LARS** (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and **LAMB** (You et al. 2019, arXiv:1904.00962): let
-# every layer's step be the same *share* of its weights. Scale the update by the **trust ratio**:
+# The idea of **LARS** (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and **LAMB** (You et al. 2019, arXiv:1904.00962):
+# let every layer's step be the same *share* of its weights. Scale the update by the **trust ratio**:
 #
 # | | direction $r$ | step |
 # | --- | --- | --- |
 # | LARS | the gradient, then momentum on top of the scaled result | $\eta\, \frac{\lVert w \rVert}{\lVert g \rVert + \lambda \lVert w \rVert}\, (g + \lambda w)$ |
 # | LAMB | Adam's $\hat m / (\sqrt{\hat v} + \epsilon)$ | $\eta\, \frac{\lVert w \rVert}{\lVert r + \lambda w \rVert}\, (r + \lambda w)$ |
+#
+# (For LARS $\eta$ is the global rate times a trust coefficient, about 0.001 in the paper.)
 #
 # Work LAMB through on small numbers first. Weights $w = (3, 4)$, so $\lVert w \rVert = 5$. Adam's direction $r = (1, 0)$,
 # decay $\lambda = 0.5$. Then $r + \lambda w = (2.5, 2)$, which has length $\sqrt{10.25}$, and the trust ratio is
@@ -391,8 +395,8 @@ show(
 #   compared with Adam's, and a rate that was right for Adam is meaningless here.
 # - **Where the workers are.** The ratio is computed from the *averaged* gradient, so all workers get the same ratio
 #   without exchanging anything more. Computed before averaging, it would be a mistake.
-# - **LAMB still needs warmup**, and in practice a decay at the end. With constant rate each layer keeps moving by the same
-#   share, and never settles.
+# - **LAMB still needs warmup**, and in practice a decay at the end. With constant rate each layer keeps moving by the
+#   same share, and never settles.
 # - **Implementations differ** in what they adapt, whether they clip the global gradient first, correct the bias, or bound
 #   the weight norm (see the note in `lamb.py`). "We used LAMB" does not describe an experiment.
 #

@@ -22,7 +22,7 @@
 # | S1 | A public discussion of why anybody trains on several GPUs | claims about large batches, memory, throughput and scaling |
 # | S2 | The outline of a vendor's course, "Fundamentals of Deep Learning for Multi-GPUs" | the assignment: from one GPU to four with Horovod |
 # | S3 | A design discussion of data-parallel SGD for Keras | claims about parameter servers, normalising the loss, momentum and shuffling |
-# | S4 | The convergence notebook of an open GPU bootcamp, with its five scripts | the order of techniques, and the table that notebook 07 rebuilds |
+# | S4 | *4.Convergence* of OpenHackathons' GPU Bootcamp, github.com/openhackathons-org/gpubootcamp, folder ai/Distributed_Deep_Learning (CC BY 4.0), with its scripts in source_code/N4 | the order of techniques, and the table that notebook 07 rebuilds |
 #
 # ## Gradient descent, noise, and batch sizes
 #
@@ -61,6 +61,7 @@
 #   arXiv:1909.08053
 # - Rajbhandari, Rasley, Ruwase, He: *ZeRO: memory optimizations toward training trillion parameter models*, 2019.
 #   arXiv:1910.02054
+# - Zhao and others: *PyTorch FSDP: experiences on scaling fully sharded data parallel*, 2023. arXiv:2304.11277
 #
 # ## Techniques for large batches
 #

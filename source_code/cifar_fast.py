@@ -23,7 +23,7 @@ hvd.init()
 device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
 torch.manual_seed(args.seed + hvd.rank())
 
-train, test = load(args.data_dir, device, args.images)
+train, test = load(args.data_dir, device, args.images, args.test_images)
 net = FastNet().to(device)
 whiten(net, normalise(train.images[:WHITENING_IMAGES]))
 weights = [weight for weight in net.parameters() if weight.requires_grad and weight.dim() > 1]

@@ -15,7 +15,7 @@ args = cli.parse(__doc__, epochs=12, batch_size=512, lr=0.001)
 device = workers.use_device(args.device)
 torch.manual_seed(args.seed)
 
-train, test = load(args.data_dir, device, args.images)
+train, test = load(args.data_dir, device, args.images, args.test_images)
 net = BootcampResNet(norm=no_norm).to(device)
 optimizer = Adam(net.parameters(), lr=args.lr)
 scheduler = LambdaLR(optimizer, lambda update: 1)

@@ -19,7 +19,7 @@ hvd.init()
 device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
 torch.manual_seed(args.seed + hvd.rank())  # each worker distorts its images differently
 
-train, test = load(args.data_dir, device, args.images)
+train, test = load(args.data_dir, device, args.images, args.test_images)
 net = BootcampResNet(norm=BatchNorm2d).to(device)
 optimizer = Adam(net.parameters(), lr=args.lr)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters())

@@ -115,7 +115,7 @@ CLAIM = Claim(
         "adam_rate": 0.001,
         "test_images": 100,
     },
-    quick={"images": 2048, "epochs": 1},
+    quick={"images": 1024, "epochs": 1},
     run=run,
     judge=judge,
     picture=picture,

@@ -150,9 +150,9 @@ def picture(runs: Runs) -> Picture:
     count = min(len(found) for found in runs.values())
     return Picture(
         figure,
-        f"Three line plots over the updates around the change. With correction the length jumps at once; without, it "
-        f"starts at {text['up']} times the corrected one when the rate rises, at {text['down']} times when it falls. "
-        f"The third shows the difference in loss.",
+        f"Three line plots over the updates around the change. The first length without correction is {text['up']} "
+        f"times the corrected one when the rate rises, {text['down']} times when it falls. The third plot is of the "
+        "difference in loss.",
         f"Mean of {count} run(s) with sample deviation. First update without correction, beside that with: "
         f"{text['up']} times as long when the rate rises, {text['down']} times when it falls.",
     )

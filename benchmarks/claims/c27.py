@@ -135,7 +135,7 @@ def observe(seed: int, images: int, epochs: int, batch_size: int, test_images: i
 def _run(text: str, arguments: list[str], seen: Observed, splits: tuple[Split, Split]) -> None:
     """Run a program's text in this process, observed."""
 
-    def load(folder, device, limit):
+    def load(folder, device, limit, test_limit):
         return tuple(Split(one.name, one.images.to(device), one.labels.to(device)) for one in splits)
 
     with (

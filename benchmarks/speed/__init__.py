@@ -9,7 +9,7 @@ import importlib
 from benchmarks.claim import Claim
 
 SHORT = ("communication", "step", "scaling")  # `make benchmark`
-LONG = {"accuracy": "time-to-accuracy", "start": "time-to-start"}  # commands of their own
+LONG = {"accuracy": "time-to-accuracy", "kept": "accuracy-kept", "start": "time-to-start"}  # commands of their own
 IDS = (*SHORT, *LONG)
 
 

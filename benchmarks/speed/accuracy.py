@@ -121,16 +121,21 @@ def _of(counted: np.ndarray) -> str:
 
 def table(runs: Runs) -> Table:
     """A row a program and target."""
-    heads = "program", "test accuracy", "wall seconds", "times cifar_fast.py's", "processor seconds"
+    heads = "program", "test accuracy", "wall seconds", f"times {PROGRAMS['fast'][0]}'s", "processor seconds"
     rows = []
     for arm, (name, _) in PROGRAMS.items():
         for target in TARGETS:
             seconds, processor = _said(times(runs, arm, target)), _said(times(runs, arm, target, "processor"))
             rows.append((name, f"{target:.0%}", seconds, _times_ours(runs, arm, target), processor))
         ended = np.array([bool(run["accuracy"]) for run in runs[arm]])
-        last = [100 * run["accuracy"][-1] for run in runs[arm] if run["accuracy"]]
-        reached = f"{told(last, 1)} %{_of(ended)}" if last else "no epoch ended in time"
-        rows.append((name, "at the end", reached, "", ""))
+        if not ended.any():
+            rows.append((name, "no epoch ended in time", "", "", ""))
+            continue
+        last = {
+            key: [run[key][-1] for run in runs[arm] if run["accuracy"]] for key in ("accuracy", "seconds", "processor")
+        }
+        accuracy = f"at the end {told(np.multiply(100, last['accuracy']), 1)} %{_of(ended)}"
+        rows.append((name, accuracy, told(last["seconds"], 0), "", told(last["processor"], 0)))
     return Table(heads, rows)
 
 

@@ -15,10 +15,9 @@ from torch.optim import SGD
 from torch.optim.lr_scheduler import LambdaLR
 
 from benchmarks import peers
-from cifar import training
+from cifar import training, workers
 from cifar.data import Split, augment, batches, shard, shuffle
 from cifar.model import BootcampResNet, ResNet9
-from cifar.workers import use_device
 
 NETWORKS: dict[str, Callable[[], nn.Module]] = {"resnet9": ResNet9, "bootcamp": BootcampResNet}
 NAMES = {"resnet9": "ResNet-9", "bootcamp": "the bootcamp's ResNet"}
@@ -35,14 +34,24 @@ def horovod(sleep: bool, groups: int | None, network: str, batch_size: int, upda
     return train(sleep, groups, network, batch_size, updates)[1]
 
 
+def several(ways: list[dict], **work) -> list[float]:
+    """On a Horovod worker: the seconds of each of some ways, one after the other in one launch."""
+    return [horovod(**way, **work) for way in ways]
+
+
+def images_per_s(batch_size: int, updates: int, seconds: list[float]) -> float:
+    """Images/s of all workers together, from the seconds that each took for its updates."""
+    return sum(batch_size * updates / one for one in seconds)
+
+
 def train(sleep: bool, groups: int | None, network: str, batch_size: int, updates: int) -> tuple[nn.Module, float]:
     """The trained network, and the seconds."""
     import horovod.torch as hvd
 
     from benchmarks import worker
 
-    if not sleep:
-        training.wait_for_gradients = lambda optimizer: None  # Horovod waits by itself, as it does for everybody
+    # Without ours Horovod waits by itself, as it does for everybody.
+    training.wait_for_gradients = workers.wait_for_gradients if sleep else lambda optimizer: None
     images, _ = worker.data("cpu", IMAGES, test_images=1)
     net = build(network)
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
@@ -53,14 +62,30 @@ def train(sleep: bool, groups: int | None, network: str, batch_size: int, update
 
 
 def peer(way: str, network: str, batch_size: int, updates: int) -> float:
-    """The same on a process of torch.distributed. `way`: ddp, or alone, without any exchange."""
+    """The same on a process of torch.distributed. `way`: ddp; alone, without any exchange; or wait, which exchanges
+    nothing either, but waits for the others before each update.
+    """
     train, rank, size = peers.data(IMAGES), dist.get_rank(), dist.get_world_size()
-    use_device("cpu", rank, size)
+    workers.use_device("cpu", rank, size)
     net = build(network)
     # By default it also sends batch norm's statistics before each forward pass, which neither ours nor stock does.
     wrapped = DistributedDataParallel(net, forward_sync_buffers=False) if way == "ddp" else net
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
-    return seconds(wrapped, optimizer, endless(train, rank, size, batch_size), updates, dist.barrier)
+    if way == "wait":
+        training.wait_for_gradients = lambda optimizer: dist.barrier()
+    data = endless(train, rank, size, batch_size)
+    found = seconds(wrapped, optimizer, data, updates, dist.barrier)
+    if way == "alone":
+        _compute_on(net, optimizer, data)
+    return found
+
+
+def _compute_on(net: nn.Module, optimizer: torch.optim.Optimizer, data: Iterator) -> None:
+    """Compute until all others are done as well: whoever came last would have a core for itself."""
+    scheduler = LambdaLR(optimizer, lambda update: 1)
+    done = dist.barrier(async_op=True)
+    while not done.is_completed():
+        training.train_epoch(net, optimizer, scheduler, itertools.islice(data, 1))
 
 
 def build(network: str, seed: int = 0) -> nn.Module:

@@ -52,7 +52,7 @@ def main() -> None:
     hvd.init()
     device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
     torch.manual_seed(args.seed + hvd.rank())
-    train, test = load(args.data_dir, device, args.images)
+    train, test = load(args.data_dir, device, args.images, args.test_images)
     net = resnet18().to(device)
     optimizer = SGD(net.parameters(), lr=args.lr, momentum=0.9, weight_decay=5e-4)
     optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters(), groups=1)

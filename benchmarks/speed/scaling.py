@@ -43,7 +43,7 @@ def speed(batch_size: int, updates: int) -> dict:
 
 
 def epochs(batch_size: int, images: int, test_images: int, target: float, most: int, seed: int) -> dict:
-    """On a worker: epochs until the test accuracy is `target`, None if `most` do not suffice; `most`; last accuracy."""
+    """On a worker: epochs until the test accuracy is `target`, None if `most` do not suffice; last accuracy."""
     import horovod.torch as hvd
     from torch.optim import SGD
     from torch.optim.lr_scheduler import LambdaLR
@@ -73,8 +73,8 @@ def epochs(batch_size: int, images: int, test_images: int, target: float, most: 
         correct = count_correct(net, test, torch.arange(hvd.rank(), test_images, hvd.size()))
         accuracy = worker.total(correct, "correct").item() / test_images
         if accuracy >= target:
-            return {"epochs": epoch + 1, "most": most, "accuracy": accuracy}
-    return {"epochs": None, "most": most, "accuracy": accuracy}
+            return {"epochs": epoch + 1, "accuracy": accuracy}
+    return {"epochs": None, "accuracy": accuracy}
 
 
 def run(arm: str, seed: int, settings: Settings) -> Values:
@@ -83,9 +83,8 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     workers = int(workers)
     if way == "epochs":
         options = {name: settings[name] for name in ("images", "test_images", "target", "most")}
-        return on_workers("benchmarks.speed.scaling:epochs", workers, batch_size=BATCHES["weak"], seed=seed, **options)[
-            0
-        ]
+        options["batch_size"] = BATCHES["weak"]
+        return options | on_workers("benchmarks.speed.scaling:epochs", workers, seed=seed, **options)[0]
     batch = BATCHES["strong"] // workers if way == "strong" else BATCHES["weak"]
     updates = max(2, settings["speed_images"] // (batch * workers))
     found = on_workers("benchmarks.speed.scaling:speed", workers, CYCLE, batch_size=batch, updates=updates)
@@ -131,15 +130,20 @@ def table(runs: Runs) -> Table:
         for size in SIZES:
             speeds, memory = values(runs, way, size, "images_per_s"), _memory(runs, way, size)
             needed = _needed(runs, size) if way == "weak" else ""
-            row = name, str(size), told(speeds, 0), f"{predicted(runs, way, size):,.0f}", f"{memory:,.0f}", needed
-            rows.append(row)
-    heads = "batch", "workers", "images/s", "predicted", "MiB a worker", "epochs to the fixed accuracy"
+            model = f"{predicted(runs, way, size):,.0f}" if size > 1 else "given"
+            rows.append((name, str(size), told(speeds, 0), model, told(memory, 0), needed))
+    heads = "batch", "workers", "images/s", "predicted", "MiB a worker", f"epochs to {_target(runs)}"
     return Table(heads, rows)
 
 
-def _memory(runs: Runs, way: str, size: int) -> float:
-    """MiB of the worker that has most, the median over the rounds."""
-    return float(np.median([max(run["memory"]) for run in runs[f"{way}-{size}"]]) / 2**20)
+def _memory(runs: Runs, way: str, size: int) -> list[float]:
+    """MiB of the worker that has most, a value a round."""
+    return [max(run["memory"]) / 2**20 for run in runs[f"{way}-{size}"]]
+
+
+def _target(runs: Runs) -> str:
+    """The fixed accuracy, in words."""
+    return f"{runs['epochs-1'][0]['target']:.0%} test accuracy"
 
 
 def judge(runs: Runs) -> Verdict:
@@ -170,8 +174,8 @@ def _needed(runs: Runs, size: int) -> str:
 def picture(runs: Runs) -> Picture:
     """Images/s and the model's, memory, and epochs, against the number of workers."""
     figure, (left, middle, right) = panels(
-        ("workers", "images/s"), ("workers", "memory a worker (MiB)"), ("workers", "epochs to the fixed accuracy"),
-        size=(8.0, 3.2),
+        ("workers", "images/s"), ("workers", "memory a worker (MiB)"),
+        ("workers", f"epochs to {_target(runs)}"), size=(8.0, 3.2),
     )  # fmt: skip
     for way, name in TOLD.items():
         found = [values(runs, way, size, "images_per_s") for size in SIZES]
@@ -180,7 +184,7 @@ def picture(runs: Runs) -> Picture:
         left.errorbar(SIZES, centre, reach, capsize=3, label=name)
         model = [predicted(runs, way, size) for size in SIZES]
         left.plot(SIZES, model, ":", marker="", color=left.lines[-1].get_color(), label="its model")
-        middle.plot(SIZES, [_memory(runs, way, size) for size in SIZES], label=name)
+        middle.plot(SIZES, [np.median(_memory(runs, way, size)) for size in SIZES], label=name)
     for size in SIZES:
         reached = [run["epochs"] for run in runs[f"epochs-{size}"] if run["epochs"] is not None]
         right.plot([size] * len(reached), reached, "o", color="#0b3c5d")
@@ -188,14 +192,15 @@ def picture(runs: Runs) -> Picture:
         ax.set(xticks=SIZES, ylim=(0, None))
     left.legend(fontsize=7)
     middle.legend(fontsize=7)
-    needed = ", ".join(f"{size}: {_needed(runs, size)}" for size in SIZES)
+    needed, one = ", ".join(f"{size}: {_needed(runs, size)}" for size in SIZES), runs["epochs-1"][0]
     return Picture(
         figure,
         "Three panels against 1, 2, 4 and 8 workers: images a second with the model's prediction, memory a worker, and "
         f"epochs needed ({needed}).",
         f"On {runs['strong-1'][0]['cores']} cores (lines: range over rounds; dotted: the cost model), all with "
         f"Horovod's cycle of {CYCLE['HOROVOD_CYCLE_TIME']} ms. "
-        f"Epochs needed, by workers: {needed}.",
+        f"Epochs to {_target(runs)} on {one['images']:,} images, {one['batch_size']} a worker, rate {BASE_RATE} times "
+        f"the workers after a warmup, by workers: {needed}.",
     )
 
 

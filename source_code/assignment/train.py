@@ -22,7 +22,7 @@ args = cli.parse(__doc__, epochs=8, batch_size=128, lr=0.1)
 device = workers.use_device(args.device)
 torch.manual_seed(args.seed)
 
-train, test = load(args.data_dir, device, args.images)
+train, test = load(args.data_dir, device, args.images, args.test_images)
 net = ResNet9(width=16).to(device)
 optimizer = SGD(net.parameters(), lr=args.lr, momentum=0.9, nesterov=True, weight_decay=5e-4)
 updates = args.epochs * updates_per_epoch(len(train), args.batch_size, size=1)

@@ -71,12 +71,19 @@ def parse(description: str, epochs: int, batch_size: int, lr: float, arguments: 
     add("--seed", type=int, metavar="S", default=0, help="seed of weights and shuffles (default: %(default)s)")
     add("--images", type=positive, metavar="N", help="use the first N training images only (default: all 50,000)")
     add(
+        "--test-images",
+        type=positive,
+        metavar="N",
+        help="evaluate on the first N test images only (default: all 10,000)",
+    )
+    add(
         "--device",
         choices=("auto", "cpu", "cuda"),
         default="auto",
         help="where to compute: auto takes GPUs where there are any (default: %(default)s)",
     )
     args, workers = parser.parse_args(arguments), int(os.environ.get("HOROVOD_SIZE", 1))
-    if args.images is not None and args.images < workers:
-        parser.error(f"--images {args.images}: {workers} workers need one each, or more")
+    for option, count in (("--images", args.images), ("--test-images", args.test_images)):
+        if count is not None and count < workers:
+            parser.error(f"{option} {count}: {workers} workers need one each, or more")
     return args

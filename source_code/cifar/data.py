@@ -43,9 +43,10 @@ class Split:
 
 
 def load(
-    folder: Path | None = None, device: torch.device | str = "cpu", limit: int | None = None
-) -> tuple[Split, Split]:
-    """The training and the test split on `device`; `limit` keeps the first so many training images.
+    folder: Path | None = None, device: torch.device | str = "cpu", limit: int | None = None,
+    test_limit: int | None = None,
+) -> tuple[Split, Split]:  # fmt: skip
+    """The training and the test split on `device`; the limits keep the first so many images of each.
 
     Without a folder CIFAR-10 comes from the user's cache, fetched if need be. Only the files that hold these images are
     read; each must be right: a missing or corrupt one ends the program with one line that names it.
@@ -55,7 +56,7 @@ def load(
         stop(f"no data folder {folder}. Leave --data-dir out, or run: python -m cifar.sources --to {folder}")
     hashes = sources.expected_hashes(folder)
     train = _read_split("train", folder, hashes, sources.TRAIN_FILES, device, limit)
-    return train, _read_split("test", folder, hashes, (sources.TEST_FILE,), device)
+    return train, _read_split("test", folder, hashes, (sources.TEST_FILE,), device, test_limit)
 
 
 def _read_split(

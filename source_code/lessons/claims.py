@@ -24,10 +24,13 @@ def saved(id: str) -> Series:
     return found
 
 
-def live(id: str, device: str = "auto", seeds: int = 1, arms: tuple[str, ...] | None = None) -> Runs:
+def live(
+    id: str, device: str = "auto", seed: int = 0, seeds: int = 1, arms: tuple[str, ...] | None = None
+) -> Runs:  # fmt: skip
     """Run claim `id`'s experiment at its quick size, show it as the saved one is shown, and return what it measured.
 
-    What an earlier call has measured is measured again: the learner wants to see it happen.
+    `seed` is the first of the `seeds`. What an earlier call has measured is measured again: the learner wants to see
+    it happen.
     """
     claim = claims.get(id)
     claim = dataclasses.replace(claim, arms=arms or claim.arms)
@@ -36,7 +39,7 @@ def live(id: str, device: str = "auto", seeds: int = 1, arms: tuple[str, ...] | 
         old.unlink()
     with tqdm(total=len(claim.arms) * seeds, desc=f"{id}, live", unit="run", file=sys.stdout) as bar:
         settings = series.settings(claim, quick=True, device=device)
-        series.measure(claim, folder, settings, range(seeds), claim.arms, lambda text: bar.update())
+        series.measure(claim, folder, settings, range(seed, seed + seeds), claim.arms, lambda text: bar.update())
     found = series.saved(claim, folder)
     if not found.missing:
         _figure(found)
@@ -47,6 +50,7 @@ def live(id: str, device: str = "auto", seeds: int = 1, arms: tuple[str, ...] | 
 def _figure(found: Series) -> None:
     if found.missing:
         display(HTML(f"<p><em>No result yet for {escape(', '.join(found.missing))}.</em></p>"))
+    if found.missing and not (found.claim.partial and any(found.runs.values())):
         return
     picture = found.claim.picture(found.runs)
     show(picture.figure, picture.alt, picture.caption)
@@ -57,20 +61,25 @@ def _verdict(found: Series) -> str:
     said = f"<strong>Claim {claim.id}</strong> ({claim.source}): {escape(claim.statement)}<br>"
     if verdict is None:
         return f"<p>{said}</p>"
-    provisional = f" (provisional: {escape(found.provisional)})" if found.provisional else ""
-    return f"<p>{said}<strong>Verdict: {verdict.word}</strong>{provisional}: {escape(verdict.sentence)}</p>"
+    return f"<p>{said}<strong>Verdict: {verdict.word}</strong>{_provisional(found)}: {escape(verdict.sentence)}</p>"
+
+
+def _provisional(found: Series) -> str:
+    return f" (provisional: {escape(found.provisional)})" if found.provisional else ""
 
 
 def _origin(found: Series) -> str:
     again = f"<code>{escape(found.claim.command)}</code>"
     if not found.machine:
         return f"<p>To measure it: {again}</p>"
-    return f"<p><small>{found.seeds} seed(s) an arm, on {escape(found.machine)}. To repeat it: {again}</small></p>"
+    seeds = "Some arms" if found.missing else f"{found.seeds} seed(s) an arm"
+    return f"<p><small>{seeds}, on {escape(found.machine)}. To repeat it: {again}</small></p>"
 
 
 def _live_verdict(small: Series, full: Series) -> str:
     """The live run's verdict, and, where the saved one says otherwise, why."""
     said = f"Your live run: <strong>{small.verdict.word}</strong>. {escape(small.verdict.sentence)}"
     if full.verdict and full.verdict.word != small.verdict.word:
-        said += f"<br>The full experiment says <strong>{full.verdict.word}</strong>. {escape(small.claim.caution)}"
+        said += f"<br>The full experiment says <strong>{full.verdict.word}</strong>{_provisional(full)}. "
+        said += escape(small.claim.caution)
     return f"<p>{said}</p>"

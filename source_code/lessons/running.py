@@ -15,6 +15,7 @@ from tqdm import tqdm
 from cifar.launch import running
 
 SOURCE = Path(__file__).resolve().parent.parent  # source_code
+TEST_IMAGES = 10_000  # that CIFAR-10 has
 SHOWN = 15  # lines of a failed run
 TRACEBACK = "Traceback (most recent call last):"  # a worker's has its rank in front
 
@@ -30,16 +31,17 @@ def horovodrun(
 ) -> list[dict]:  # fmt: skip
     """Run `source_code/<script>` with so many workers; the lines of its `metrics.jsonl`, one for each epoch.
 
-    What is None is left to the script. Metrics and model go to `output` (`runs/<script>-<workers>`). One worker needs
-    no launcher: it is plain Python. Raises RunError if the run fails, ValueError for more workers than a script can
-    have. `environment` are more variables for the workers, like HOROVOD_TIMELINE. However this ends, also by an
-    interrupt, no worker is left.
+    It is evaluated on no more test images than it trains on, or a short run would mostly evaluate. What is None is left
+    to the script. Metrics and model go to `output` (`runs/<script>-<workers>`). One worker needs no launcher: it is
+    plain Python. Raises RunError if the run fails, ValueError for more workers than a script can have. `environment`
+    are more variables for the workers, like HOROVOD_TIMELINE. However this ends, also by an interrupt, no worker is
+    left.
     """
     path = _script(script, workers)
     folder = Path(output or Path("runs") / f"{path.stem}-{workers}")
     options = {
-        "epochs": epochs, "images": images, "batch-size": batch_size, "lr": lr, "seed": seed, "device": device,
-        "output-dir": folder,
+        "epochs": epochs, "images": images, "test-images": min(images, TEST_IMAGES), "batch-size": batch_size, "lr": lr,
+        "seed": seed, "device": device, "output-dir": folder,
     }  # fmt: skip
     given = [text for name, value in options.items() if value is not None for text in (f"--{name}", str(value))]
     launcher = ["horovodrun", "-np", str(workers)] if workers > 1 else []

@@ -36,7 +36,7 @@ def test_a_script_runs_with_two_workers_and_its_output_is_seen(cifar10: Path, tm
     lines = lessons.horovodrun("cifar_base.py", 2, **TINY, lr=0.002, output=tmp_path)
     said = capsys.readouterr().out
     assert [line["epoch"] for line in lines] == [1, 2] and lines == metrics(tmp_path)
-    assert said.startswith("$ horovodrun -np 2 python source_code/cifar_base.py --epochs 2 --images 256 --batch-size")
+    assert said.startswith("$ horovodrun -np 2 python source_code/cifar_base.py --epochs 2 --images 256 --test-images")
     assert "[0] epoch 1/2  rate 0.00200" in said and "2/2 [" in said, "the bar"
     assert f"2 workers on the CPU, {max(1, cores() // 2)} thread" in said
 

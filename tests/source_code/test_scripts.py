@@ -79,6 +79,7 @@ def test_the_assignments_starter_works_on_one_worker(tmp_path: Path):
     [
         (("--colour", "red"), "unrecognized arguments: --colour red (--help lists the options)"),
         (("--batch-size", "0"), "argument --batch-size: must be a whole number of 1 or more, not '0'"),
+        (("--test-images", "2"), "--test-images 2: 4 workers need one each, or more"),
         (("--data-dir", "/nonexistent"), "no data folder /nonexistent. Leave --data-dir out"),
         (("--lr", "1e30", *map(str, SMALL)), "the training loss is nan after epoch 1: try a lower --lr."),
     ],
@@ -98,7 +99,8 @@ def test_help_explains_each_option_with_its_default():
     assert shown.returncode == 0
     options = re.findall(r"^  (--[a-z-]+)", shown.stdout, flags=re.MULTILINE)
     assert options == [
-        "--data-dir", "--output-dir", "--epochs", "--batch-size", "--lr", "--seed", "--images", "--device",
+        "--data-dir", "--output-dir", "--epochs", "--batch-size", "--lr", "--seed", "--images", "--test-images",
+        "--device",
     ]  # fmt: skip
     assert " ".join(shown.stdout.split()).count("(default: ") == len(options)
 
