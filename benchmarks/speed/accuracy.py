@@ -39,9 +39,14 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1), wall and processor seconds from the launch to each evaluation that ended in time."""
     options = {"seed": seed, "images": settings["images"], "device": settings["device"]}
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
-        program = [*PROGRAMS[arm][1], "--output-dir", folder, *(f"--{name}={value}" for name, value in options.items())]
-        command = ["horovodrun", "-np", str(WORKERS), sys.executable, *map(str, program)]
+        command = launch(PROGRAMS[arm][1], options | {"output-dir": folder})
         return _watch(command, Path(folder) / "metrics.jsonl", settings["limit"])
+
+
+def launch(program: list, options: dict[str, object]) -> list[str]:
+    """The command that starts a program on the workers, what Python is to run and its options given."""
+    given = (f"--{name}={value}" for name, value in options.items())
+    return ["horovodrun", "-np", str(WORKERS), sys.executable, *map(str, program), *given]
 
 
 def _watch(command: list[str], metrics: Path, limit: float) -> Values:

@@ -9,8 +9,7 @@ import numpy as np
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.peers import on_peers
 from benchmarks.plots import panels
-from benchmarks.speed import loop
-from benchmarks.speed.loop import NAMES
+from benchmarks.speed.loop import NAMES, images_per_s
 from benchmarks.speed.tables import Table, told
 from benchmarks.workers import AS_IT_IS, on_workers
 
@@ -35,7 +34,7 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
         seconds = on_workers("benchmarks.speed.loop:horovod", WORKERS, environment, **means, **options)
     else:
         seconds = on_peers("benchmarks.speed.loop:peer", WORKERS, way=way, **options)
-    return {"images_per_s": loop.images_per_s(int(batch), updates, seconds)}
+    return {"images_per_s": images_per_s(int(batch), updates, seconds)}
 
 
 def speeds(runs: Runs, network: str, batch: int, way: str) -> np.ndarray:

@@ -1,12 +1,11 @@
 """Do the means that make training fast cost accuracy? `cifar_fast.py` with and without them, over seeds.
 
 bfloat16 arithmetic beside float32; and early epochs of smaller images beside fewer epochs of whole ones, which multiply
-and add about as often: three of 20 pixels, three of 24 and four of 32 are as many as seven of 32. (Waiting, cycle times
-and grouping change no bit of a gradient, as a test shows, or the order of its sums.)
+and add about as often: three of 20 pixels, three of 24 and four of 32 are as many as seven of 32. (Waiting and cycle
+times change no bit of a gradient, as a test shows; grouping changes at most the order of its sums.)
 """
 
 import json
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import numpy as np
 
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
-from benchmarks.speed.accuracy import WORKERS
+from benchmarks.speed.accuracy import WORKERS, launch
 from benchmarks.speed.tables import Table
 from benchmarks.spread import Difference, deviation, difference, mean_std
 from cifar.launch import running
@@ -30,15 +29,16 @@ SECONDS = 3600  # a run that takes longer hangs, or emulates bfloat16
 def run(arm: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1) after the last epoch, and the seconds of training."""
     epochs = max(1, round(EPOCHS[arm] * settings["share_of_epochs"]))
-    options = {"epochs": epochs, "seed": seed, "images": settings["images"], "test-images": settings["test_images"]}
-    options["device"] = settings["device"]
+    options = {
+        "epochs": epochs, "seed": seed, "images": settings["images"], "test-images": settings["test_images"],
+        "device": settings["device"],
+    }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="kept-") as folder:
-        program = ["benchmarks.speed.without", arm, f"--output-dir={folder}"]
-        program += [f"--{name}={value}" for name, value in options.items()]
-        with running(["horovodrun", "-np", str(WORKERS), sys.executable, "-m", *program], WORKERS, {}) as launcher:
+        command = launch(["-m", "benchmarks.speed.without", arm], options | {"output-dir": folder})
+        with running(command, WORKERS, {}) as launcher:
             log, _ = launcher.communicate(timeout=SECONDS)
         if launcher.returncode != 0:
-            raise RuntimeError(f"{' '.join(program)} failed:\n{log[-2000:]}")
+            raise RuntimeError(f"{' '.join(command)} failed:\n{log[-2000:]}")
         lines = [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
     return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": sum(line["seconds"] for line in lines)}
 

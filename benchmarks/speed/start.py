@@ -91,9 +91,8 @@ def seconds(runs: Runs, arm: str, name: str) -> list[float]:
 def minutes(run: Values, command: str) -> float:
     """Minutes of the parts that a command makes: all but the other lessons, or all lessons and their pages."""
     lessons = {name for name in run["parts"] if name.startswith("lesson")}
-    made = (
-        lessons if command == "make notebooks" else set(run["parts"]) - (lessons - {*COURSE_LESSONS, "lessons' pages"})
-    )
+    others = lessons - {*COURSE_LESSONS, "lessons' pages"}
+    made = lessons if command == "make notebooks" else run["parts"].keys() - others
     return sum(run["parts"][name] for name in made) / 60
 
 
