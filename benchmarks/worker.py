@@ -6,7 +6,7 @@ for itself, and workers that were not in all of them wait for each other for eve
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import horovod.torch as hvd
 import torch
@@ -56,6 +56,14 @@ def mean(tensor: Tensor, name: str, **options) -> Tensor:
 def barrier() -> None:
     """Wait until all workers are here."""
     total(torch.zeros(1), "barrier")
+
+
+def compute_on(update: Callable[[], Tensor], name: str, **options) -> None:
+    """Make updates until all workers are here as well: whoever comes last must not have a core for itself."""
+    handle = hvd.allreduce_async(torch.zeros(1), name=name, op=hvd.Sum, **options)
+    while not hvd.poll(handle):
+        update().item()  # a GPU has finished when it can tell the loss
+    hvd.synchronize(handle)
 
 
 def gather(tensor: Tensor, name: str) -> Tensor:

@@ -42,7 +42,7 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # | --- | --- | --- | --- |
 # | 01 | Gradient descent and noise | 45 | why a batch's gradient is noisy, and how much |
 # | 02 | One worker | 50 | a training program, line by line: where its time and memory go |
-# | 03 | Data parallelism by hand | 60 | a ring all-reduce and a parameter server of your own |
+# | 03 | Data parallelism by hand | 60 | a parameter server, and a ring all-reduce by your own plan |
 # | 04 | Horovod | 55 | the few lines that turn one worker into many, and how to look inside |
 # | 05 | Why it converges worse | 50 | epochs against updates, rates, and the critical batch size |
 # | 06 | Techniques | 50 | batch norm, scaled rates, warmup, momentum correction, LAMB |
@@ -80,9 +80,9 @@ print("bfloat16 arithmetic:", "yes, networks run about twice as fast" if fast el
 # ## Four workers, one network
 #
 # `horovodrun` starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod
-# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10: 50,000 small training
-# images of ten kinds of things, and 10,000 test images; to be quick we use the first few thousand of each. In a terminal
-# you would type what the first line below shows.
+# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10 (Krizhevsky 2009): 50,000
+# small training images of ten kinds of things, and 10,000 test images; to be quick we use the first few thousand of each.
+# In a terminal you would type what the first line below shows.
 
 # %%
 from lessons import axes, horovodrun, show

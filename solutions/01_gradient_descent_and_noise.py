@@ -77,7 +77,8 @@ def descend(choose, rate=0.1, updates=150):
 
 
 everything = torch.arange(len(targets))
-print("gradient descent", descend(lambda: everything).tolist())
+for _ in range(2):
+    print("gradient descent", descend(lambda: everything).tolist())
 for _ in range(3):
     print("SGD, 8 images   ", descend(lambda: torch.randint(len(targets), (8,))).tolist())
 
@@ -167,11 +168,13 @@ result = saved("C03")
 # Notebook 05 finds the reasons.
 #
 # The lines of different networks are parallel, yet not on top of each other. The slope is mathematics. The height is
-# how much the images disagree at that point of that training, and it is about to become the most useful number here.
+# how much the images disagree, $\operatorname{tr}\Sigma$, beside what they agree on, $\lVert g\rVert^2$: a network whose
+# full gradient happens to be short at that moment lies high. That ratio is about to become the most useful number here.
 #
 # **"Average or sum?"** Horovod averages the workers' gradients unless you ask for the sum (`op=hvd.Sum`). The sum over
-# $K$ workers is $K$ times the average: the same direction, and as if the rate were $K$ times as high. Neither is wrong,
-# but know which one you have before you touch the rate.
+# $K$ workers is $K$ times the average: the same direction, and with plain SGD as if the rate were $K$ times as high (Adam
+# divides nearly all of the factor out again: notebook 04). Neither is wrong, but know which one you have before you touch
+# the rate.
 
 # %% [markdown]
 # ## Does a large batch get stuck at saddle points?
@@ -328,8 +331,8 @@ print(inspect.getsource(c28.norms))
 runs = live("C28", device=device, seed=seed)
 
 # %% [markdown]
-# What a batch size costs, from your run. Follow both columns from the top down: which of them is the first to stop
-# paying?
+# What a batch size costs, from your run. Follow the last two columns from the top down: from which batch size on do the
+# updates hardly fall any more, while the images grow?
 
 # %%
 sizes, updates = c28.measured(runs)
@@ -360,9 +363,10 @@ result = saved("C28")
 # - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
 #   takes that up, and returns to this experiment.
 #
-# Why does it matter for this course? With $K$ workers and $b$ images each the global batch is $K b$. As long as that is
-# below the critical size, more workers save updates in proportion, and so time. Beyond it they burn images, and power,
-# for ever smaller savings.
+# Why does it matter for this course? With $K$ workers and $b$ images each the global batch is $K b$. Well below the
+# critical size, twice the workers need about half the updates, and, as far as the exchange allows, half the time. At the
+# critical size doubling them still saves a quarter of the updates. Far beyond it they burn images, and power, for next to
+# nothing.
 
 # %% [markdown]
 # ## Summary
@@ -371,7 +375,8 @@ result = saved("C28")
 #   images, or more workers, makes it more accurate, not less.
 # - SGD does not come to rest. It stays at a distance of about $c \sqrt{\eta / B}$ from the minimum: lower the rate, or
 #   enlarge the batch.
-# - A large batch leaves a saddle a few updates later and many images later. Scaling the rate takes most of that away.
+# - At one rate a large batch needs more updates to leave a saddle, as many more for each factor of ten in its size, and
+#   far more images. Scaling the rate takes most of that away, as long as the scaled rate stays small.
 # - The gradient noise scale $\operatorname{tr} \Sigma / \lVert g \rVert^2$ can be had from lengths of gradients that
 #   data-parallel training computes anyway. It tells the order of magnitude of the critical batch size, up to which
 #   larger batches pay.

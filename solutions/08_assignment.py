@@ -14,8 +14,8 @@
 # # 08 Assignment: four workers, one network
 #
 # **After this notebook you will have** turned a program for one worker into one for four, and have it graded by what
-# its workers do. **Time:** an hour or two of thinking; a full check takes 5 to 8 minutes on 2 CPU cores, a fast one
-# well under a minute. **Builds on:** notebooks 03 to 06.
+# its workers do. **Time:** an hour or two of thinking; on 2 CPU cores with bfloat16 a full check takes 5 to 8 minutes
+# (without, up to three times as long), a fast one half a minute. **Builds on:** notebooks 03 to 06.
 #
 # ## The task
 #
@@ -26,8 +26,10 @@
 #     horovodrun -np 4 python train.py --data-dir D --output-dir O --epochs E --batch-size B --seed S
 #
 # - `B` is the per-worker batch: images a worker uses for one update.
-# - Images come through `Split.batch` of `cifar.data` (its `batches` and `load` use it): that is how the grader sees which
-#   images were used.
+# - Images come through `Split.batch` of `cifar.data` (`load` gives two `Split`s, and `batches` calls it): that is how the
+#   grader sees which images were used.
+# - Weights change in the `step()` of an optimizer of `torch.optim` (`cifar.lamb.Lamb` is one), after `loss.backward()`:
+#   that is how it sees updates. Updates by hand, as in notebook 03, count as none.
 # - `O/model.pt` is the state dict of `ResNet9(width=16)`; `O/metrics.jsonl` has a line an epoch. `cifar.training` writes
 #   both; take care *which worker* does.
 # - The data that the grader hands out is re-keyed: classes renumbered, colours changed, other test images kept secret. A
@@ -67,6 +69,22 @@ rows = [
 Markdown("\n".join(["| points | what every run must show |", "| --- | --- |", *rows]))
 
 # %% [markdown]
+# What the grader fills in, and the target that it sets:
+
+# %%
+from grader.profile import load as settings
+
+for name in ("fast", "full"):
+    one = settings(name)
+    print(
+        f"{name}: {one.epochs} epochs of {one.train_images:,} images, {one.batch_size} a worker; "
+        f"the target is {one.target:.1%} of {one.test_images:,} secret test images"
+    )
+
+# %% [markdown]
+# Training on more images than that costs the target, and with it the pass. A run has up to five times as long as the
+# reference needs on this machine.
+#
 # ## A way to get there
 #
 # 1. Start Horovod, take the device that belongs to this worker, and seed each worker differently for distortions.
@@ -74,9 +92,10 @@ Markdown("\n".join(["| points | what every run must show |", "| --- | --- |", *r
 # 3. Give each worker its shard of one shuffle, equally many images each. Why equally many? A worker with one batch more
 #    waits for the others, and they do not come.
 # 4. Four workers take a quarter of the updates. What should the learning rate do, and how should it begin? The starter's
-#    schedule decays; yours also has to warm up.
+#    schedule decays; yours also has to warm up. Count its updates for four workers, too.
 # 5. Batch norm's running statistics differ from worker to worker. Make them one before you test.
-# 6. Count right answers over all workers' parts of the test images; one worker writes.
+# 6. Average the loss over the workers, and count right answers over all their parts of the test images; one worker
+#    writes.
 #
 # Run it yourself first, small: `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`.
 
@@ -118,6 +137,11 @@ report["points"]
 # certificate, which nobody has signed. The real one is signed when your instructor has graded your program. Whoever gets
 # it can test it with `python -m grader verify FILE --issuer institution.json`, which also notices if it was changed.
 #
+# ## Handing in
+#
+# Hand in this notebook **and** the folder `my_assignment` with your `train.py`, under these names; the assignment list
+# takes both. Without the folder there is nothing to grade.
+#
 # ## Summary
 #
 # - Converting a program is a handful of lines. Knowing *that it works* takes looking at what workers do.
@@ -127,15 +151,17 @@ report["points"]
 #
 # <details><summary>Your program reaches the target, but the line about averaging is red. How can that be?</summary>
 #
-# Each worker may have trained alone, with the best one written down, or one worker did all of the work. The network is
-# good; distributed training did not happen.
+# One worker may have done all of the work, while the others idled or reported what they did not do. (In the fast profile,
+# with its low target, workers that train alone, each on its shard, can get there too.) The network is good; distributed
+# training did not happen.
 #
 # </details>
 #
 # <details><summary>Every worker writes <code>model.pt</code>, all with equal weights. Why does it cost points?</summary>
 #
-# Four processes write one file at the same time. Mostly the last one wins; now and then a reader finds half a file. On
-# several machines with a shared disk it gets worse.
+# Four processes write one file at the same time. With `training.save`, which writes beside it and renames, one renames
+# the file away and the others fail. With plain `torch.save` the last one mostly wins, and now and then a reader finds
+# half a file. On several machines with a shared disk it gets worse.
 #
 # </details>
 #

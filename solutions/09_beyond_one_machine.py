@@ -59,11 +59,11 @@ result = saved("C14")
 # all-reduces use trees for latency and rings within a host. Records of training on thousands of processors rest on
 # these.
 #
-# Mind $\alpha$ above all. Here it is mostly the time until a process that shares its core gets its turn, hundreds of
-# times what it is in a cluster (microseconds), and none of the cases makes it smaller. Real clusters bear more workers
-# than these lines say. And if the constant for an all-reduce comes out as 0, do not conclude that agreeing is free:
-# with teams of two and four workers only, a cost that grows with the workers explains the times as well, and is counted
-# in $\alpha$.
+# Mind $\alpha$ above all. Here it holds the pace at which Horovod looks for work, once a millisecond, and with four
+# workers on few cores the time until a process gets its turn: hundreds of times what it is in a cluster (microseconds).
+# Only the last case makes it smaller: compare it with the one before. And if the constant for an all-reduce comes out as
+# 0, do not conclude that agreeing is free: with teams of two and four workers only, a cost that grows with the workers
+# explains the times as well, and is counted in $\alpha$.
 #
 # You can move the assumptions yourself. Here only the number of parameters changes; the computing time stays that of our
 # small network, and nobody is slow:
@@ -110,8 +110,9 @@ for parameters in (0.5e6, 25e6, 1e9):
 #     train(state)
 #
 # started with `horovodrun -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh python train.py`. Two things to
-# think of: the global batch changes with the size, so the learning rate has to (notebook 05); and an epoch's shards are
-# cut anew, so some images are used twice or not at all. We do not run it here.
+# think of. The global batch changes with the size, so the learning rate has to (notebook 05). And with a commit after each
+# epoch, a failure costs the whole epoch, which is repeated with new shards; if you commit more often, you must also keep
+# which images are done: `hvd.elastic.ElasticSampler` does that. We do not run it here.
 #
 # ## The same in PyTorch's own words
 #
@@ -176,7 +177,8 @@ for command in (
     [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "with_ddp.py"],
 ):
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    print(Path(command[0]).name, *command[1:5], "...", "done" if done.returncode == 0 else done.stderr[-2000:])
+    assert done.returncode == 0, done.stderr[-2000:]
+    print(Path(command[0]).name, *command[1:5], "... done")
 
 # %%
 import torch
@@ -200,7 +202,7 @@ assert difference < 1e-12
 # | batch norm's running statistics | averaged by you | worker 0's buffers are sent at each forward pass |
 # | a number from all | `hvd.allreduce(x)`: a mean, unless told otherwise | `dist.all_reduce(x)`: a sum, in place |
 # | shards | your indices, or `DistributedSampler` | `DistributedSampler`, with `set_epoch` for a new shuffle |
-# | uneven batches | not allowed (a join operation exists) | `with net.join():` |
+# | uneven batches | not allowed (a join operation exists) | `with wrapped.join():` |
 # | one writer | `if hvd.rank() == 0:` | `if dist.get_rank() == 0:` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #

@@ -29,7 +29,8 @@
 # - Bottou, Curtis, Nocedal: *Optimization methods for large-scale machine learning*, 2018. arXiv:1606.04838
 # - Dauphin and others: *Identifying and attacking the saddle point problem in high-dimensional non-convex optimization*,
 #   2014. arXiv:1406.2572
-# - Ge, Huang, Jin, Yuan: *Escaping from saddle points*, 2015. arXiv:1503.02101
+# - Ge, Huang, Jin, Yuan: *Escaping from saddle points: online stochastic gradient for tensor decomposition*, 2015.
+#   arXiv:1503.02101
 # - Mandt, Hoffman, Blei: *Stochastic gradient descent as approximate Bayesian inference*, 2017. arXiv:1704.04289
 # - McCandlish, Kaplan, Amodei, and others: *An empirical model of large-batch training*, 2018. arXiv:1812.06162
 # - Shallue and others: *Measuring the effects of data parallelism on neural network training*, 2018. arXiv:1811.03600
@@ -39,8 +40,8 @@
 # - Dinh, Pascanu, Bengio, Bengio: *Sharp minima can generalize for deep nets*, 2017. arXiv:1703.04933
 # - Cohen, Kaur, Li, Kolter, Talwalkar: *Gradient descent on neural networks typically occurs at the edge of stability*,
 #   2021. arXiv:2103.00065
-# - Hoffer, Hubara, Soudry: *Train longer, generalize better: closing the generalization gap in large batch training*, 2017.
-#   arXiv:1705.08741
+# - Hoffer, Hubara, Soudry: *Train longer, generalize better: closing the generalization gap in large batch training of
+#   neural networks*, 2017. arXiv:1705.08741
 # - Pearlmutter: *Fast exact multiplication by the Hessian*, Neural Computation 6(1), 1994
 #
 # ## Data parallelism
@@ -85,6 +86,9 @@
 #   arXiv:1903.12650
 #
 # ## Networks and data
+#
+# (Page, Tan and Le, and Jordan stand behind the networks of the assignment and of `cifar_fast.py`, the script for those
+# who cannot wait.)
 #
 # - Krizhevsky: *Learning multiple layers of features from tiny images* (CIFAR-10), technical report, University of
 #   Toronto, 2009

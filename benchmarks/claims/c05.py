@@ -9,6 +9,7 @@ the same workers at both batch sizes, with and without exchange.
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from functools import partial
 
 import horovod.torch as hvd
 import numpy as np
@@ -101,6 +102,8 @@ def _speeds(
             for _ in range(updates):
                 run.update(split, indices).item()
             found[name].append(updates * batch / (time.perf_counter() - started))
+            if name.endswith("alone"):
+                worker.compute_on(partial(run.update, split, indices), "end", process_set=team)
     return {name: found.get(name, found["kept_alone"]) for name in names}  # one worker: all four are the same
 
 

@@ -121,5 +121,6 @@ CLAIM = Claim(
     run=run,
     judge=judge,
     picture=picture,
-    caution="Over a few updates, early in training, the falling trend itself counts as scatter.",
+    caution="Over a few updates chance moves a ratio of deviations; and where the shared weights jump, the losses of "
+    "all workers jump together, which averaging does not remove.",
 )

@@ -131,8 +131,8 @@ def judge(runs: Runs) -> Verdict:
     rising = stats.spearmanr(STALENESS, loss.mean(0)).statistic
     falling = stats.spearmanr(STIFFNESS, spread.mean(0)).statistic
     text = (
-        f"the training loss changes by {rise.text(unit=' nats')} from staleness {STALENESS[0]} to {STALENESS[-1]} "
-        f"(rank correlation {rising:.2f}), the spread of the workers' weights by "
+        f"at one rate for all, the training loss changes by {rise.text(unit=' nats')} from staleness {STALENESS[0]} to "
+        f"{STALENESS[-1]} (rank correlation {rising:.2f}), the spread of the workers' weights by "
         f"{fall.text(100, unit=' % of their length')} from ρ = {STIFFNESS[0]:g} to {STIFFNESS[-1]:g} "
         f"(rank correlation {falling:.2f})"
     )

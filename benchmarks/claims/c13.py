@@ -6,11 +6,11 @@ workers without exchange show what the exchange costs.
 """
 
 import time
-from collections.abc import Callable
 
 import horovod.torch as hvd
 import numpy as np
 import torch
+from torch import Tensor
 from torch.optim import SGD
 
 from benchmarks import worker
@@ -39,32 +39,39 @@ def throughput(batch_size: int, images: int, rounds: int, device: str) -> dict[s
         for way, batch in batches.items():
             for name, exchange in ((way, True), (f"{way}_alone", False)):
                 worker.barrier()
-                mine = _images_per_s(split, batch, images // batch, exchange, worker.barrier)
+                mine = _images_per_s(split, batch, images // batch, exchange, together=True)
                 found[name].append(worker.total(torch.tensor(mine), "speed").item())
     return found
 
 
-def _images_per_s(
-    split: Split, batch: int, updates: int, exchange: bool = False, begin: Callable[[], None] = lambda: None
-) -> float:
-    """Images/s of this worker, after an update that does not count and `begin()`."""
+def _images_per_s(split: Split, batch: int, updates: int, exchange: bool = False, together: bool = False) -> float:
+    """Images/s of this worker, after an update that does not count; `together`: while all others compute as well."""
     torch.manual_seed(0)
     net = BootcampResNet().to(split.images.device)
     optimizer = SGD(net.parameters(), lr=0.01)
     if exchange:
         optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters())
     images, labels = split.batch(torch.arange(batch))
-    for update in range(updates + 1):
-        if update == 1:
-            begin()
-            started = time.perf_counter()
+
+    def update() -> Tensor:
         optimizer.zero_grad()
         loss = worker.loss_of(net, images, labels)
         loss.backward()
         wait_for_gradients(optimizer)
         optimizer.step()
+        return loss
+
+    update()
+    if together:
+        worker.barrier()
+    started = time.perf_counter()
+    for _ in range(updates):
+        loss = update()
     loss.item()  # a GPU has finished when it can tell the loss
-    return updates * batch / (time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    if together and not exchange:
+        worker.compute_on(update, "end")
+    return updates * batch / seconds
 
 
 def run(arm: str, seed: int, settings: Settings) -> Values:

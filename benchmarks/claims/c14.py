@@ -5,7 +5,7 @@ model), and once, whatever K and n, the wait until Horovod's background threads 
 are fitted to real workers on this machine. On one, the spread of an update's computing time is measured: how much
 longer than the median updates take. Updates of up to 4,096 workers are then simulated: all wait for the slowest, then
 exchange. A faster processor is held up as often a second as this one, and as long. What comes out depends on how long a
-worker computes for each byte that it exchanges, so several such cases are compared.
+worker computes for each byte that it exchanges, and on what a message costs, so several such cases are compared.
 """
 
 import time
@@ -26,13 +26,14 @@ DRAWS = 400  # simulated updates for each number of workers
 PARAMETERS = {"small": 0.48e6, "large": 25.6e6}  # the lessons' network; a ResNet-50 (He et al. 2015)
 IMAGE_COST = 4.1e9 / 12.07e6  # multiply-adds of an image in a ResNet-50 over those in the lessons' network
 MANY = 50  # draws of which the sum is normal
-# How many times as fast as here: processor, and network. A faster processor waits more.
+# How many times as fast as here: processor, bandwidth, and messages (latency). A faster processor waits more.
 CASES = {
-    "lessons' network, as here": ("small", 1, 1),
-    "lessons' network, 100x processor": ("small", 100, 1),
-    "ResNet-50, as here": ("large", 1, 1),
-    "ResNet-50, 100x processor": ("large", 100, 1),
-    "ResNet-50, 100x processor, 10x network": ("large", 100, 10),
+    "lessons' network, as here": ("small", 1, 1, 1),
+    "lessons' network, 100x processor": ("small", 100, 1, 1),
+    "ResNet-50, as here": ("large", 1, 1, 1),
+    "ResNet-50, 100x processor": ("large", 100, 1, 1),
+    "ResNet-50, 100x processor, 10x bandwidth": ("large", 100, 10, 1),
+    "ResNet-50, 100x processor, 10x bandwidth, 100x messages": ("large", 100, 10, 100),
 }
 
 
@@ -111,7 +112,7 @@ def _late(late: np.ndarray, updates: float, shape: tuple[int, ...], draw: np.ran
 
 def efficiency(values: Values, case: str) -> list[float]:
     """Share of a worker's time in which it computes, for each number in `WORKERS`, at a fixed per-worker batch."""
-    (once, alpha, beta), (network, processor, wire) = fit(values), CASES[case]
+    (once, alpha, beta), (network, processor, bandwidth, messages) = fit(values), CASES[case]
     longer = (IMAGE_COST if network == "large" else 1) / processor
     median = float(np.median(values["updates"]))
     late = np.maximum(0, np.array(values["updates"]) - median)
@@ -119,7 +120,7 @@ def efficiency(values: Values, case: str) -> list[float]:
     shares = []
     for k in WORKERS:
         slowest = longer * median + _late(late, longer, (DRAWS, k), draw).max(axis=1).mean()
-        exchange = ring((once, alpha, beta / wire), k, 4 * PARAMETERS[network])
+        exchange = ring((once, alpha / messages, beta / bandwidth), k, 4 * PARAMETERS[network])
         shares.append(float(longer * (median + late.mean()) / (slowest + exchange)))
     return shares
 
@@ -140,8 +141,8 @@ def judge(runs: Runs) -> Verdict:
     text = "workers that still compute half of their time: " + "; ".join(f"{c}: {k:,.0f}" for c, k in found.items())
     more = [k > TENS for k in found.values()]
     word = "fails" if all(more) else "depends" if any(more) else "holds"
-    on = "It depends on how long a worker computes for each byte it exchanges: " if word == "depends" else ""
-    return Verdict(word, f"{on}{text} (simulated up to {WORKERS[-1]:,}).")
+    on = "It depends on how long a worker computes for each byte it exchanges, and on what a message costs: "
+    return Verdict(word, f"{on if word == 'depends' else ''}{text} (simulated up to {WORKERS[-1]:,}).")
 
 
 def picture(runs: Runs) -> Picture:

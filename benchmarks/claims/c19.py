@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
+from benchmarks.spread import paired
 from benchmarks.stepping import Stepper, finish, seconds
 from cifar.data import Split, augment, normalise, shuffle
 from cifar.process import cores
@@ -97,13 +98,12 @@ def _measured(arm: str, seed: int, split: Split, device: torch.device, settings:
         split = Split(split.name, normalise(augment(split.images)), split.labels)
     step = Stepper(device, build() if build else None)
     parts = shuffle(len(split), seed, 0).split(settings["batch"])
-    stages = _stages(pipeline, step, split, parts[0], device, settings["repeats"])
-    prepare = partial(_prepare, pipeline, split, device)
-    return {
-        "batch": settings["batch"], "stages": stages,
-        "in_turn": _rate(step, map(prepare, parts), device),
-        "prefetched": _rate(step, prefetched(prepare, parts), device),
-    }  # fmt: skip
+    prepare, alone = partial(_prepare, pipeline, split, device), (parts[0], device, settings["repeats"])
+    ways = {"in_turn": partial(map, prepare), "prefetched": partial(prefetched, prepare)}
+    before = _stages(pipeline, step, split, *alone)
+    rates = {way: _rate(step, ways[way](parts), device) for way in sorted(ways, reverse=bool(seed % 2))}
+    after = _stages(pipeline, step, split, *alone)  # the machine's pace may have changed meanwhile
+    return {"batch": settings["batch"], "stages": {name: (before[name] + after[name]) / 2 for name in before}} | rates
 
 
 def _prepare(pipeline: Pipeline, split: Split, device: torch.device, indices: Tensor) -> Batch:
@@ -156,13 +156,25 @@ def _rates(runs: Runs, arm: str, name: str) -> tuple[float, float]:
     )
 
 
+def _off(runs: Runs, arm: str, name: str) -> tuple[float, float]:
+    """The interval of measured over predicted; of a single run, that ratio."""
+    logs = [np.log([run[name], predicted(run, name == "prefetched")]) for run in runs[arm]]
+    ratio = paired(*zip(*logs, strict=True))
+    low, high = (ratio.low, ratio.high) if len(logs) > 1 else (ratio.mean, ratio.mean)
+    return float(np.exp(low)), float(np.exp(high))
+
+
+def _named(key: tuple[str, str]) -> str:
+    return f"{key[0]} {key[1].replace('_', ' ')}"
+
+
 def judge(runs: Runs) -> Verdict:
     """Held if the pipeline matters to the same network, and the stages' times predict the pace of all pipelines."""
     rates = {(arm, name): _rates(runs, arm, name) for arm in runs for name in ("in_turn", "prefetched")}
     gain = rates["cached", "in_turn"][0] / rates["loop", "in_turn"][0]
-    off = {
-        key: measured / theory for key, (measured, theory) in rates.items() if not NEAR < measured / theory < 1 / NEAR
-    }
+    ratios = {key: _off(runs, *key) for key in rates}
+    off = {key: ratio for key, ratio in ratios.items() if ratio[1] < NEAR or ratio[0] > 1 / NEAR}
+    unclear = [key for key, (low, high) in ratios.items() if key not in off and (low < NEAR or high > 1 / NEAR)]
     text = "; ".join(
         f"{arm}: {rates[arm, 'in_turn'][0]:.0f} images/s in turn ({rates[arm, 'in_turn'][1]:.0f} by the sum of the "
         f"stages), {rates[arm, 'prefetched'][0]:.0f} prefetched ({rates[arm, 'prefetched'][1]:.0f} by the slower one)"
@@ -171,10 +183,13 @@ def judge(runs: Runs) -> Verdict:
     if gain < MATTERS:
         return Verdict("fails", f"the network alone decides, its images may come as they like: {text}.")
     if off:
-        where = ", ".join(f"{arm} {name.replace('_', ' ')} {ratio:.2f}" for (arm, name), ratio in off.items())
+        where = ", ".join(f"{_named(key)} {low:.2f} to {high:.2f}" for key, (low, high) in off.items())
         return Verdict(
             "depends", f"both matter, but not all is as the stages say (measured over predicted: {where}): {text}."
         )
+    if unclear:
+        where = ", ".join(map(_named, unclear))
+        return Verdict("depends", f"both matter; the runs scatter too much to say if stages predict {where}: {text}.")
     return Verdict("holds", f"in turn the stages add up, prefetched the slower side sets the pace: {text}.")
 
 

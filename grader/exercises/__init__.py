@@ -14,6 +14,7 @@ import numpy as np
 IDS = (
     "average_gradients",
     "ring_step",
+    "ring_plan",
     "noise_scale",
     "warmup_factor",
     "trust_ratio",

@@ -63,10 +63,10 @@ MISTAKES = (
         "A worker sends nothing to itself: count workers - 1, not workers.",
     ),
     Mistake("received too", _received_too, "You counted what is received as well: only what is sent is asked for."),
-    Mistake("one way", _one_way, "The gradients are only the way there: worker 0 sends the new weights back to each."),
+    Mistake("one way", _one_way, "The gradients are only the way there: worker 0 sends the result back to each."),
     Mistake(
         "broadcast once", _broadcast_once,
-        "Worker 0 sends the weights once for each other worker, all through its own link: that is its bottleneck.",
+        "Worker 0 sends the result once for each other worker, all through its own link: that is its bottleneck.",
     ),
     Mistake(
         "one phase", _one_phase,
@@ -103,11 +103,11 @@ EXERCISE = Compared(
     title="What each worker sends in an update",
     signature="traffic(scheme: str, workers: int, size: int) -> list[int]",
     statement="""\
-Each of `workers` workers has a gradient of `size` bytes, a multiple of the number of workers; the weights are as large.
+Each of `workers` workers has a gradient of `size` bytes, a multiple of the number of workers.
 Return how many bytes each worker sends to others in one update, as a list by rank.
 
 scheme "parameter server": worker 0 is the server, and computes a gradient of its own like the others. Each of the
-others sends it its whole gradient; it sends the new weights to each of them, one by one.
+others sends it its whole gradient; it sends the result, as many bytes, to each of them, one by one.
 
 scheme "ring": the gradient is cut into as many equal chunks as there are workers, and summed by ring all-reduce. In
 each step each worker sends one chunk to its neighbour: workers - 1 steps until each chunk's sum is on one worker, and

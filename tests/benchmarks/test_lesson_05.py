@@ -25,7 +25,7 @@ def check(claim: Claim, runs: Runs, word: str) -> None:
         assert claim.judge(some).sentence
         picture = claim.picture(some)
         assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
-        picture.figure.canvas.draw()
+        picture.figure.draw_without_rendering()
 
 
 # C04

@@ -191,7 +191,8 @@ def test_other_settings_are_refused_in_one_line_and_change_nothing(group: Class,
     assert group.begun() == []
 
 
-def test_a_second_batch_at_the_same_time_is_refused(group: Class, capfd):
+def test_a_second_batch_at_the_same_time_is_refused(group: Class, capfd, monkeypatch):
+    monkeypatch.setattr(batch, "LOCK_SECONDS", 0.2)
     group.add("anna")
     group.output.mkdir()
     with FileLock(group.output / "batch.lock"):
@@ -493,7 +494,7 @@ for root in map(str.strip, sys.stdin):
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
-KILLS, MEMBERS = 20, 30
+KILLS, MEMBERS = 10, 14
 
 
 @pytest.fixture

@@ -38,10 +38,11 @@ from pydantic.fields import FieldInfo
 from cifar.model import ResNet9
 from grader import box, evaluate, intake, notebook, observation, untrusted
 from grader.inside import classify
+from tests.conftest import examples
 
 SECONDS = 5  # of computing for one example, at most
 fuzz = settings(
-    max_examples=1000,
+    max_examples=examples(1000),
     deadline=None,  # of the clock; computing time is limited below, for others may use the machine
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
 )  # archives and checkpoints are large for hypothesis; the fixtures are folders and a process, which examples share

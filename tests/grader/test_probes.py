@@ -11,6 +11,7 @@ from grader import exercises, probes
 from grader.exercises import judgement, sheet
 from grader.inside import answer
 from grader.isolation import sandbox, trusted
+from tests.conftest import examples
 
 PLAIN = {
     "average_gradients": """
@@ -34,6 +35,15 @@ def ring_step(chunks, step):
         for position, value in enumerate(chunks[sender][chunk]):
             mine[position] += value
     return chunks
+""",
+    "ring_plan": """
+def ring_plan(rank, step, size):
+    if step not in range(2 * size - 2):
+        raise ValueError(step)
+    sent = rank
+    for _ in range(step):
+        sent = sent - 1 if sent else size - 1
+    return [sent, (sent + size - 1) % size, step + 1 < size]
 """,
     "noise_scale": """
 def noise_scale(b, B, n, N):
@@ -169,6 +179,12 @@ def ring_step(chunks, step):
     N = len(state)
     sent = {(r + 1) % N: ((r - step) % N, state[r][(r - step) % N].copy()) for r in range(N)}
     return [[c + sent[r][1] if i == sent[r][0] else c for i, c in enumerate(state[r])] for r in range(N)]
+""",
+    "ring_plan": """
+import numpy as np
+def ring_plan(rank, step, size):
+    if not 0 <= step <= 2 * size - 3: raise ValueError
+    return *np.mod([rank - step, rank - 1 - step], size), np.bool_(step < size - 1)
 """,
     "noise_scale": """
 import numpy as np
@@ -323,6 +339,7 @@ def average_gradients(gradients, counts):
     return np.mean(gradients, axis=0)
 """,
     "ring_step": PLAIN["ring_step"].replace("(receiver - 1)", "(receiver + 1)"),
+    "ring_plan": PLAIN["ring_plan"].replace("step + 1 < size", "step < size"),
     "noise_scale": PLAIN["noise_scale"].replace("noise / gradient", "gradient / noise"),
     "warmup_factor": "from cifar.schedule import warmup_factor",
     "trust_ratio": """
@@ -365,13 +382,13 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     results = grade(WRONG)
     advice = {id: [group.advice for group in result.groups] for id, result in results.items()}
     assert points(results) == {
-        "average_gradients": 1.33, "ring_step": 0.5, "noise_scale": 1, "warmup_factor": 3.75,
+        "average_gradients": 1.33, "ring_step": 0.5, "ring_plan": 3.75, "noise_scale": 1, "warmup_factor": 3.75,
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
         "squared_error": 0.33, "step_time": 1, "pipeline_rate": 2, "traffic": 2, "rate_at": 1.58, "compare_arms": 2,
         "momentum_correction": 2, "effective_batch": 3, "updates_made": 2,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
-    assert "wrong way" in advice["ring_step"][1]
+    assert "wrong way" in advice["ring_step"][1] and "replaces already" in advice["ring_plan"][1]
     assert "inverse" in advice["noise_scale"][0]
     assert "now return 1 where a norm is 0" in advice["trust_ratio"][2]
     assert "not by N - 1" in advice["squared_error"][1] and "exchanged" in advice["step_time"][1]
@@ -494,7 +511,7 @@ def test_there_are_no_expected_answers_in_the_sandbox():
     ids=["kills all", "fork bomb", "forged answers"],
 )
 def test_an_attack_on_what_asks_gains_nothing(attack: str, monkeypatch):
-    monkeypatch.setattr(probes, "EXERCISE_SECONDS", 4)
+    monkeypatch.setattr(probes, "EXERCISE_SECONDS", 2)
     assert points(grade({"trust_ratio": attack}, "k")) == {"trust_ratio": 0}
 
 
@@ -512,7 +529,7 @@ OUTCOMES = st.fixed_dictionaries(
 ANSWERS = st.lists(st.lists((OUTCOMES | JSON).map(json.dumps) | st.text() | JSON, max_size=8), max_size=9)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(st.binary() | JSON.map(json.dumps).map(str.encode) | ANSWERS.map(json.dumps).map(str.encode))
 @example(b"[" * 1_000_000)
 @example(b'["' + b"9" * 5_000 + b'"]')
@@ -525,7 +542,7 @@ def test_whatever_comes_out_of_the_sandbox_is_a_clear_result_without_points(cont
     assert all(result.points < result.max for result in results)
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000), deadline=None)
 @given(st.sampled_from(SHEETS), st.data())
 def test_any_values_in_the_right_places_are_a_clear_result(drawn: sheet.Sheet, data: st.DataObject):
     """Answers of the right shape, some of them right: as near to a right result as made-up bytes come."""

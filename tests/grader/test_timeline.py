@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader import timeline
-from tests.conftest import run_workers
+from tests.conftest import examples, run_workers
 
 PROGRAM = """
 import sys
@@ -143,13 +143,13 @@ PIECES = st.sampled_from(
 
 
 @given(st.binary(max_size=300) | st.lists(PIECES, max_size=60).map(b"".join))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_any_bytes_are_survived(content: bytes):
     check(content)
 
 
 @given(st.integers(0, 2_000), st.integers(0, 2_000), st.binary(max_size=20))
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 def test_a_damaged_timeline_is_survived(start: int, stop: int, instead: bytes):
     whole = plain(3)
     check(whole[:start] + instead + whole[stop:])
@@ -166,7 +166,7 @@ MARKS = st.fixed_dictionaries(
 
 
 @given(st.lists(MARKS, max_size=40))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_any_events_are_survived(marks: list[dict]):
     check(json.dumps(marks).encode())
 

@@ -31,7 +31,7 @@ from tests.grader.test_probes import PLAIN
 NOTEBOOKS = ("03_data_parallelism_by_hand", "06_techniques")
 PROGRAM = "08_assignment"
 ANSWERS = {
-    NOTEBOOKS[0]: ("average_gradients", "ring_step", "traffic"),
+    NOTEBOOKS[0]: ("average_gradients", "ring_step", "ring_plan", "traffic"),
     NOTEBOOKS[1]: ("warmup_factor", "momentum_correction", "trust_ratio"),
 }
 PROFILE = "fast"

@@ -43,7 +43,8 @@ def test_markup_scripts_and_terminal_codes_are_not():
     assert "\x07" not in outputs[3][0].text and "\x08" not in outputs[3][0].text
 
 
-def test_what_dies_hangs_or_floods_is_told():
+def test_what_dies_hangs_or_floods_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernel, "CELL_SECONDS", 5)
     _, killed = shown("import os\nos.kill(os.getpid(), 9)", "print('after')")
     assert "died" in killed.lower() or "Dead" in killed
     (flood, _), stopped = shown("for _ in range(10**6): print('x' * 100)", "print('after')")
@@ -74,7 +75,8 @@ def test_of_a_flood_of_outputs_few_are_shown():
     assert len(flood) == kernel.inside.MAX_OUTPUTS and rest == []
 
 
-def test_an_endless_loop_is_ended():
+def test_an_endless_loop_is_ended(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(kernel, "CELL_SECONDS", 2)
     outputs, stopped = shown("while True: pass", "print('after')")
     assert stopped or outputs[0][0].ename == "KeyboardInterrupt"
 

@@ -361,7 +361,6 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("quick")
 
 
-@pytest.mark.slow  # a quarter of an hour for all; see the note in CONTRIBUTING
 @pytest.mark.parametrize("source", SOURCES, ids=[source.stem for source in SOURCES])
 def test_the_lesson_runs(source: Path, quick: Path, cifar10: Path):
     done = execute.execute(source, profile.parameters("quick"), quick)
@@ -370,7 +369,6 @@ def test_the_lesson_runs(source: Path, quick: Path, cifar10: Path):
     assert "No description has been provided for this image" not in page, "a picture without words: use lessons.show"
 
 
-@pytest.mark.slow
 def test_the_lessons_that_ran_are_in_the_index_with_all_claims(quick: Path):
     index = pages.write(SOURCES, quick, "quick", table.rows()).read_text()
     for source in SOURCES:

@@ -1,0 +1,116 @@
+"""Exercise: what one worker of a ring sends and gets in each step of a whole all-reduce."""
+
+import numpy as np
+
+from grader.exercises import Compared, Mistake, Probe
+
+Plan = tuple[int, int, bool]
+
+
+def ring_plan(rank: int, step: int, size: int) -> Plan:
+    """Number of the chunk sent, number of the chunk that comes, whether it is added. ValueError for no such step."""
+    if not 0 <= step < 2 * (size - 1):
+        raise ValueError(f"{size} workers have the steps 0 to {2 * size - 3}, not {step}")
+    return (rank - step) % size, (rank - 1 - step) % size, step < size - 1
+
+
+def _same(rank: int, step: int, size: int) -> Plan:
+    return ring_plan(0, step, size)
+
+
+def _own(rank: int, step: int, size: int) -> Plan:
+    sent, _, add = ring_plan(rank, step, size)
+    return sent, sent, add
+
+
+def _from_the_right(rank: int, step: int, size: int) -> Plan:
+    sent, _, add = ring_plan(rank, step, size)
+    return sent, (rank + 1 - step) % size, add
+
+
+def _wrong_sign(rank: int, step: int, size: int) -> Plan:
+    _, _, add = ring_plan(rank, step, size)
+    return (rank + step) % size, (rank - 1 + step) % size, add
+
+
+def _always_added(rank: int, step: int, size: int) -> Plan:
+    return *ring_plan(rank, step, size)[:2], True
+
+
+def _late(rank: int, step: int, size: int) -> Plan:
+    return *ring_plan(rank, step, size)[:2], step < size
+
+
+def _restarted(rank: int, step: int, size: int) -> Plan:
+    _, _, add = ring_plan(rank, step, size)
+    return *ring_plan(rank, step % (size - 1), size)[:2], add
+
+
+def _negative(rank: int, step: int, size: int) -> Plan:
+    _, _, add = ring_plan(rank, step, size)
+    return rank - step, rank - 1 - step, add
+
+
+def _unchecked(rank: int, step: int, size: int) -> Plan:
+    return (rank - step) % size, (rank - 1 - step) % size, step < size - 1
+
+
+MISTAKES = (
+    Mistake("same", _same, "Each worker sends another chunk: in step 0 worker `rank` sends chunk `rank`."),
+    Mistake("own", _own, "What comes is not the chunk that you send: it is the one that worker rank - 1 sends."),
+    Mistake(
+        "from the right", _from_the_right,
+        "The chunk that comes is the one that worker rank - 1 sends, not worker rank + 1.",
+    ),
+    Mistake("wrong sign", _wrong_sign, "What you send in a step is what came in the step before: one number lower."),
+    Mistake("always added", _always_added, "In the second half complete sums come: they replace what is there."),
+    Mistake("late", _late, "The first half has N - 1 steps, 0 to N - 2: step N - 1 replaces already."),
+    Mistake(
+        "restarted", _restarted,
+        "The second half does not begin again with chunk `rank`: a worker passes on the chunk that it completed last.",
+    ),
+    Mistake("negative", _negative, "Chunks are numbered 0 to N - 1, round the ring: take the rest of division by N."),
+    Mistake("unchecked", _unchecked, "The plan is right: now raise ValueError for a step that there is not."),
+)  # fmt: skip
+
+
+def _probe(group: str, rank: int, step: int, size: int) -> Probe:
+    return Probe(group, [{"rank": rank, "step": step, "size": size}])
+
+
+def _draw(draw: np.random.Generator) -> list[Probe]:
+    sizes = [3, 4, int(draw.integers(5, 9))]
+    ranks = [int(draw.integers(1, size)) for size in sizes]
+    first = [(rank, step, size) for rank, size in zip(ranks, sizes, strict=True) for step in (0, 1, size - 2)]
+    second = [(rank, step, size) for rank, size in zip(ranks, sizes, strict=True) for step in (size - 1, 2 * size - 3)]
+    edge = "two workers, or no such step"
+    return [
+        *(_probe("first half", *one) for one in dict.fromkeys(first)),
+        *(_probe("second half", *one) for one in second),
+        *(_probe(edge, 1, step, 2) for step in (0, 1)),
+        *(_probe(edge, 0, step, sizes[2]) for step in (-1, 2 * sizes[2] - 2)),
+    ]
+
+
+EXERCISE = Compared(
+    id="ring_plan",
+    title="A worker's part in a ring all-reduce",
+    signature="ring_plan(rank: int, step: int, size: int) -> tuple[int, int, bool]",
+    statement="""\
+N = `size` workers, 2 or more, stand in a ring. Each holds a vector, cut into the chunks 0 to N - 1. In each step every
+worker sends one chunk to worker (rank + 1) mod N, and gets one from worker (rank - 1) mod N. In step 0 worker `rank`
+sends chunk `rank`; in each later step it passes on the chunk that it got in the step before.
+
+In the N - 1 steps of the first half, 0 to N - 2, a worker adds what comes to its own chunk of that number. In the N - 1
+steps of the second half, N - 1 to 2N - 3, what comes is complete, and replaces it.
+
+Return, for worker `rank` in step `step`: the number of the chunk that it sends, the number of the chunk that it gets,
+and whether it adds. Raise ValueError if there is no such step.
+
+Patarasuk and Yuan 2009 (JPDC 69); Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3.""",
+    groups={"first half": 2, "second half": 2, "two workers, or no such step": 1},
+    draw=_draw,
+    reference=ring_plan,
+    mistakes=MISTAKES,
+    relative=1e-9,  # chunks are counted
+)
