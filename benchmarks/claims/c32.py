@@ -4,7 +4,7 @@ The published table has one number a technique: training accuracy of one run, fr
 Here neighbouring arms differ by one thing (LAMB's also by base rate and weight decay), and each is measured on test
 images over several seeds: the number of workers (1, 4, 8), whether they share the data ("same": all workers use equal
 batches, as the published scripts do), batch normalisation, the scaled rate, its warmup, the optimizer. LAMB and
-Nesterov SGD, with warmup and linear decay, compete at three rates each.
+Nesterov SGD, with warmup and linear decay, compete at four rates each.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from cifar.model import BootcampResNet, no_norm
 from cifar.schedule import decay_factor, warmup_factor
 
 WARMUP_EPOCHS = 3  # a quarter of training, as in cifar_warmup.py
-RATES = {"sgd": (0.2, 0.4, 0.8), "lamb": (0.03, 0.06, 0.12)}  # peak rates of the tuned arms
+RATES = {"sgd": (0.025, 0.05, 0.1, 0.2), "lamb": (0.015, 0.03, 0.06, 0.12)}  # peak rates of the tuned arms
 LESSONS = ("base", "bn", "scaled", "warmup", "lamb")  # the five scripts
 TUNED = tuple(f"8-{name}-{rate}" for name, rates in RATES.items() for rate in rates)
 ARMS = (
@@ -132,7 +132,7 @@ def steps(runs: Runs) -> dict[str, Difference]:
 
 
 def tuned(runs: Runs, name: str) -> list[float]:
-    """The accuracies at the best of an optimizer's three rates, by mean."""
+    """The accuracies at the best of an optimizer's rates, by mean."""
     arms = [arm for arm in TUNED if arm.startswith(f"8-{name}-") and accuracies(runs, arm)]
     best = max(arms, key=lambda arm: np.mean(accuracies(runs, arm)), default="")
     return accuracies(runs, best)
@@ -147,7 +147,7 @@ def judge(runs: Runs) -> Verdict:
     sgd, lamb = tuned(runs, "sgd"), tuned(runs, "lamb")
     if sgd and lamb:
         change = difference(lamb, sgd)
-        parts.append(f"LAMB against SGD, the best of three rates each, {change.text(100, 1, ' points')}")
+        parts.append(f"LAMB against SGD, the best of four rates each, {change.text(100, 1, ' points')}")
     sentence = "; ".join(parts) + "."
     if len(seen) == len(claimed):
         return Verdict("holds", sentence)
