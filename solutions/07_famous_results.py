@@ -163,7 +163,7 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 #
 # Everything is measured on test images, after the last epoch, and where several seeds have been run, with their spread.
 # All arms shift and mirror the training images, as our scripts do; the published scripts do not. Four workers are in it
-# as well, and one more pair: LAMB and Nesterov's SGD with the *same* schedule, each at the best of three rates. A new
+# as well, and one more pair: LAMB and Nesterov's SGD with the *same* schedule, each at the best of four rates. A new
 # optimizer with a tuned rate easily looks better than an old one without: more on that below.
 #
 # First live, with few images and two epochs. Such a short run cannot show who wins in the end. Watch something else:
@@ -289,7 +289,7 @@ if arms:
 # ## LAMB beside SGD, both tuned
 #
 # The last row of the published table is its most striking. To see what the *optimizer* does, all else has to be equal,
-# and both have to be given a chance: the same eight workers, the same warmup and linear decay, three peak rates each.
+# and both have to be given a chance: the same eight workers, the same warmup and linear decay, four peak rates each.
 # (Each keeps a weight decay of its own, which is not tuned.) Nado et al. 2021 (arXiv:2102.06356) made this comparison
 # on the benchmarks by which LARS and LAMB had become known, and found that well tuned Nesterov momentum and Adam get as
 # far.
@@ -310,9 +310,9 @@ if best:
     show(figure, f"Accuracy at each rate; best: {'; '.join(best)}.", f"Mean and deviation. Best: {'; '.join(best)}.")
 
 # %% [markdown]
-# Where all six arms have been measured, compare the best points of the two panels, and then the *worst* of one with the
-# best of the other. Whoever tunes one optimizer and takes the other as it comes can prove anything. Where the best rate
-# is the outermost of the three, the search was too narrow, and that optimizer may do better still.
+# Compare the best points of the two panels, and then the *worst* of one with the best of the other. Whoever tunes one
+# optimizer and takes the other as it comes can prove anything. Where the best rate is the outermost of the four, the
+# search was too narrow, and that optimizer may do better still.
 #
 # ## How to read this, fairly
 #
