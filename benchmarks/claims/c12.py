@@ -146,14 +146,15 @@ def picture(runs: Runs) -> Picture:
     _paths(left, runs)
     _distances(right, runs)
     end, images = (runs["gradient-descent"][0][name] for name in ("distance", "images"))
+    grows = f"grows {told(runs)}"
     return Picture(
         figure,
         f"Left: on elliptic contours gradient descent curves smoothly into the minimum; SGD comes there on a jagged "
         "path and wanders about it. Right: SGD's distance against rate over batch size on logarithmic axes, points of "
-        f"three rates: it grows {told(runs)}.",
+        f"three rates: it {grows}.",
         f"Left: the first {SHOWN} updates of both with rate {SHOWN_RATE}; for these gradient descent used "
         f"{SHOWN * images:,} images, SGD {SHOWN * SHOWN_BATCH:,}. Right: the distance at which SGD stays; it "
-        f"grows {told(runs)}; the line is what theory gives for small rates. Gradient descent ends at {end:.1g}.",
+        f"{grows}; the line is what theory gives for small rates. Gradient descent ends at {end:.1g}.",
     )
 
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -39,21 +40,21 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1), wall and processor seconds from the launch to each evaluation that ended in time."""
     options = {"seed": seed, "images": settings["images"], "device": settings["device"]}
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
-        command = launch(PROGRAMS[arm][1], options | {"output-dir": folder})
-        return _watch(command, Path(folder) / "metrics.jsonl", settings["limit"])
+        program = launched(PROGRAMS[arm][1], options | {"output-dir": folder})
+        return _watch(program, Path(folder) / "metrics.jsonl", settings["limit"])
 
 
-def launch(program: list, options: dict[str, object]) -> list[str]:
-    """The command that starts a program on the workers, what Python is to run and its options given."""
+def launched(program: list, options: dict[str, object]) -> AbstractContextManager[subprocess.Popen]:
+    """Starts a program on the workers when it is entered, what Python is to run and its options given."""
     given = (f"--{name}={value}" for name, value in options.items())
-    return ["horovodrun", "-np", str(WORKERS), sys.executable, *map(str, program), *given]
+    return running(["horovodrun", "-np", str(WORKERS), sys.executable, *map(str, program), *given], WORKERS, {})
 
 
-def _watch(command: list[str], metrics: Path, limit: float) -> Values:
+def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, limit: float) -> Values:
     """Run until the end or the limit, which is no failure: what has been done by then counts."""
     found = {"accuracy": [], "seconds": [], "processor": []}
     before, started = _waited_for(), time.perf_counter()
-    with contextlib.suppress(TimeoutError), running(command, WORKERS, {}) as launcher:
+    with contextlib.suppress(TimeoutError), program as launcher:
         while launcher.returncode is None:
             try:
                 log, _ = launcher.communicate(timeout=LOOK_SECONDS)
@@ -64,7 +65,7 @@ def _watch(command: list[str], metrics: Path, limit: float) -> Values:
                 raise TimeoutError  # which ends the program
             _note(found, metrics, started, used)
         if launcher.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)} failed:\n{log[-2000:]}")
+            raise RuntimeError(f"{' '.join(launcher.args)} failed:\n{log[-2000:]}")
     return found
 
 

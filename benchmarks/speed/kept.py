@@ -13,10 +13,9 @@ import numpy as np
 
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
-from benchmarks.speed.accuracy import WORKERS, launch
+from benchmarks.speed.accuracy import launched
 from benchmarks.speed.tables import Table
 from benchmarks.spread import Difference, deviation, difference, mean_std
-from cifar.launch import running
 
 NAMES = {"bfloat16": "bfloat16", "float32": "float32", "whole": "float32, images never smaller"}
 EPOCHS = {"bfloat16": 10, "float32": 10, "whole": 7}
@@ -34,11 +33,10 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
         "device": settings["device"],
     }  # fmt: skip
     with tempfile.TemporaryDirectory(prefix="kept-") as folder:
-        command = launch(["-m", "benchmarks.speed.without", arm], options | {"output-dir": folder})
-        with running(command, WORKERS, {}) as launcher:
+        with launched(["-m", "benchmarks.speed.without", arm], options | {"output-dir": folder}) as launcher:
             log, _ = launcher.communicate(timeout=SECONDS)
         if launcher.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)} failed:\n{log[-2000:]}")
+            raise RuntimeError(f"{' '.join(launcher.args)} failed:\n{log[-2000:]}")
         lines = [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
     return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": sum(line["seconds"] for line in lines)}
 

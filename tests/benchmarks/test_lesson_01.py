@@ -100,12 +100,14 @@ def test_without_noise_nobody_leaves_the_saddle(monkeypatch):
 
 
 def fits(power, rest=1e-5, runs=5, of_rate=None):
+    """Distances as 1 / B to the power, and as the rate to the same or another."""
+    of_rate = power if of_rate is None else of_rate
+
     def line(run):
         pairs = [(rate, batch) for rate in c12.RATES for batch in c12.BATCHES]
-        points = [{"rate": r, "batch": b, "distance": (0.7 + 0.01 * run) * r**of_the_rate / b**power} for r, b in pairs]
+        points = [{"rate": r, "batch": b, "distance": (0.7 + 0.01 * run) * r**of_rate / b**power} for r, b in pairs]
         return {"points": points, **shape}
 
-    of_the_rate = power if of_rate is None else of_rate
     shape = {"minimum": [0.4, 0.4], "curvature": [[1, 0.7], [0.7, 1]], "covariance": [[0.4, 0.2], [0.2, 0.4]]}
     shape["path"] = [[-1.0, 0.6], [0, 0.8], [0.4, 0.4]]
     return {

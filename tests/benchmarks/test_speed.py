@@ -187,7 +187,6 @@ def test_smaller_images_are_compared_with_as_many_operations():
 @pytest.mark.parametrize("arm", kept.NAMES)
 def test_a_fast_run_without_a_mean_of_speed(arm: str, cifar10: Path, monkeypatch):
     monkeypatch.setattr(accuracy, "WORKERS", 2)
-    monkeypatch.setattr(kept, "WORKERS", 2)
     found = kept.run(arm, 0, {**kept.CLAIM.quick, "device": "cpu"})
     assert 0 < found["test_accuracy"] < 1 and found["seconds"] > 0
 
