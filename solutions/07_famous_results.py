@@ -302,6 +302,9 @@ for ax, (name, rates) in zip(both, RATES.items(), strict=True):
     found = {rate: 100 * np.array(values) for rate, values in found.items() if values}
     means = [values.mean() for values in found.values()]
     ax.errorbar(list(found), means, [deviation(values) for values in found.values()], capsize=3)
+    ax.set_xscale("log")
+    ax.set_xticks(rates, map(str, rates))
+    ax.minorticks_off()
     if found:
         rate = max(found, key=lambda rate: found[rate].mean())
         best.append(f"{name.upper()} {mean_std(found[rate], 1, 1)} % at {rate}")
