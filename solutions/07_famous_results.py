@@ -310,6 +310,7 @@ for ax, (name, rates) in zip(both, RATES.items(), strict=True):
         best.append(f"{name.upper()} {mean_std(found[rate], 1, 1)} % at {rate}")
 if best:
     both[1].sharey(both[0])
+    both[0].autoscale(axis="y")  # to the points of both
     show(figure, f"Accuracy at each rate; best: {'; '.join(best)}.", f"Mean and deviation. Best: {'; '.join(best)}.")
 
 # %% [markdown]
