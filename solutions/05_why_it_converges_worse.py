@@ -97,10 +97,16 @@ show(
 # what $K$ workers compute: each worker's part in turn, with its own random numbers and batch statistics, then one update
 # with the mean gradient (`benchmarks/training.py`; a test compares it with real workers).
 #
-# **What to look at:** the gap between the curves at the grey line (equal epochs), and at the right end of the
-# right-hand panel (equal updates). Our network is small and the runs are short, so the accuracies are far below 84 %;
-# what may carry over is the order of the curves. See first whether there is a gap at equal epochs at all: at a fixed
-# rate a larger batch also has less noise at the end, which can outweigh the missing updates.
+# One more thing has to be kept apart. At a constant rate the weights never settle: noise shakes them to the end, and a
+# larger batch is shaken less. That favours several workers, and can outweigh the updates that they lack. So everything
+# is done twice: at a constant rate, and with a rate that falls to zero over the run, as in most recipes (from twice the
+# constant one, so that the mean is the same). With a falling rate a run has to be planned for its end; so equal epochs
+# and equal updates are runs of their own, and there is a third comparison: one worker that ends when several do.
+#
+# **What to look at:** at the constant rate, the gap between the curves at the grey line (equal epochs), and at the right
+# end of the middle panel (equal updates). With the falling rate, in the panel on the right, the same two gaps to the
+# first point of the line; and whether several workers are ahead of one that had as much time. Our network is small and
+# the runs are short, so the accuracies are far below 84 %; what may carry over is the order.
 
 # %%
 runs = live("C04", device=device, seed=seed)
@@ -111,12 +117,13 @@ saved_c04 = saved("C04")
 # At equal updates, theory says, a larger batch should help the training loss: its gradient is the same on average,
 # with less noise. It has even seen more images for as many updates. What that costs is plain: equal updates take $K$
 # workers as long as they take one. The whole speed-up is gone. Where several workers end lower at equal epochs but not
-# at equal updates, they are not worse: they were asked to learn as much in fewer steps.
+# at equal updates, they are not worse: they were asked to learn as much in fewer steps. And where a gap shows with the
+# falling rate alone, noise hid it at the constant one: had you compared only there, you would have seen no price.
 #
-# The verdict also says how much *sooner*: how many times as fast several workers would reach the accuracy where they
-# end at equal epochs, if exchange were free. This is the speed-up that counts, time to an equal accuracy. It is $K$
-# if every image is worth as much as before, and 1 if only the number of updates matters, so that the other workers'
-# images are wasted.
+# The verdict also says how much *sooner*, if exchange were free. For the constant rate: how many times as fast several
+# workers reach the accuracy where they end at equal epochs. This is the speed-up that counts, time to an equal accuracy.
+# It is $K$ if every image is worth as much as before, and 1 if only the number of updates matters, so that the other
+# workers' images are wasted. For the falling rate: how far they are ahead of one worker that stops when they do.
 #
 # Two ways lead out, and the rest of the course is about them. Halve the per-worker batch, which restores the run of
 # one worker (notebook 03). Or let every step go further, with a rate that is scaled, warmed up and perhaps different
@@ -144,15 +151,17 @@ def compare_arms(a: list[float], b: list[float]) -> str:
 
 
 # %% [markdown]
-# Your function judges the saved runs: `a` is one worker, `b` are several.
+# Your function judges the saved runs whose rate falls: `a` is one worker, `b` are several.
 
 # %%
 found = saved_c04.runs
 if saved_c04.seeds > 1:
     for size in (2, 4):
-        epochs_word = compare_arms(c04.equal_epochs(found, 1), c04.equal_epochs(found, size))
-        updates_word = compare_arms(c04.equal_epochs(found, 1), c04.equal_updates(found, size))
-        print(f"{size} workers: at equal epochs {epochs_word}; at equal updates {updates_word}")
+        words = {
+            equal: compare_arms(c04.last(found, "falling-1"), c04.ends(found, "falling", size, equal))
+            for equal in ("epochs", "updates")
+        }
+        print(f"{size} workers: at equal epochs {words['epochs']}; at equal updates {words['updates']}")
 else:
     print("only one seed has been saved so far, and one run of an arm has no spread")
 

@@ -1,8 +1,10 @@
 """C04: do two workers train sooner but end lower than one?
 
-One, two and four workers train with the same per-worker batch and the same rate, each until it has made as many updates
-as one worker. Each run is read twice: after as many epochs as one worker made, and after as many updates. If several
-workers were worse in themselves, they would end as low at equal updates as at equal epochs.
+One, two and four workers train with the same per-worker batch, and are compared after as many epochs as one worker
+made, and after as many updates. If several workers were worse in themselves, they would end as low at equal updates as
+at equal epochs. Once the rate is constant, and a run is read twice. Once it falls to zero, from twice the constant one
+so that the mean is the same: then no difference hides in the noise of the last updates, of which a larger batch has
+less. Each moment is the end of a run of its own, and so is one worker after the time that several took.
 """
 
 import numpy as np
@@ -16,17 +18,30 @@ from benchmarks.training import Recipe, train
 from cifar.data import updates_per_epoch
 
 SIZES = (1, 2, 4)
+CONSTANT = {f"workers-{size}": size for size in SIZES}
+FALLING = {  # workers, and the share of one worker's updates that they make
+    "falling-1": (1, 1),
+    "falling-1-half": (1, 1 / 2),
+    "falling-1-quarter": (1, 1 / 4),
+    "falling-2-epochs": (2, 1 / 2),
+    "falling-2-updates": (2, 1),
+    "falling-4-epochs": (4, 1 / 4),
+    "falling-4-updates": (4, 1),
+}
+SAME_TIME = {1: "falling-1", 2: "falling-1-half", 4: "falling-1-quarter"}  # one worker's, were exchange free
+SCHEDULES = {"constant": "At a constant rate", "falling": "With a rate that falls to zero"}
 MOST = 0.5  # "most of the gap closes": more than half of it
 
 
 def run(arm: str, seed: int, settings: Settings) -> Values:
-    """Test accuracy after each epoch, until `size` workers have made as many updates as one worker in `epochs`."""
-    size, batch = _size(arm), settings["batch_size"]
+    """Test accuracy (0-1) and updates made after each epoch; the last may be a part of one."""
+    size, share = FALLING.get(arm) or (CONSTANT[arm], 1)
     split, test = data(settings)
+    updates = round(share * settings["epochs"] * updates_per_epoch(len(split), settings["batch_size"], 1))
     recipe = Recipe(
         optimizer=lambda net: torch.optim.SGD(net.parameters(), lr=settings["rate"], momentum=0.9),
-        size=size, batch_size=batch, epochs=settings["epochs"] * size,
-        max_updates=settings["epochs"] * updates_per_epoch(len(split), batch, 1),
+        size=size, batch_size=settings["batch_size"], epochs=settings["epochs"] * size, max_updates=updates,
+        factor=lambda update, _: 2 * (1 - update / updates) if arm in FALLING else 1.0,
     )  # fmt: skip
     lines = train(recipe, (split, test), seed).epochs
     return {
@@ -37,106 +52,136 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     }
 
 
-def arm_of(size: int) -> str:
-    """The arm's name."""
-    return f"workers-{size}"
+def ends(runs: Runs, schedule: str, size: int, equal: str) -> list[float]:
+    """Test accuracy of `size` workers after as many `epochs`, or `updates`, as one worker made, by seed."""
+    if schedule == "falling":
+        return last(runs, f"falling-{size}-{equal}" if size > 1 else "falling-1")
+    return [run["accuracy"][run["epochs"] - 1 if equal == "epochs" else -1] for run in runs[f"workers-{size}"]]
 
 
-def _size(arm: str) -> int:
-    return int(arm.removeprefix("workers-"))
+def last(runs: Runs, arm: str) -> list[float]:
+    """Test accuracy at the end of a run, by seed."""
+    return [run["accuracy"][-1] for run in runs[arm]]
 
 
-def equal_epochs(runs: Runs, size: int) -> list[float]:
-    """Test accuracy of `size` workers after as many epochs as one worker made, by seed."""
-    return [run["accuracy"][run["epochs"] - 1] for run in runs[arm_of(size)]]
-
-
-def equal_updates(runs: Runs, size: int) -> list[float]:
-    """Test accuracy of `size` workers after as many updates as one worker made, by seed."""
-    return [run["accuracy"][-1] for run in runs[arm_of(size)]]
-
-
-def gaps(runs: Runs, size: int) -> tuple[Difference, Difference]:
-    """Accuracy of `size` workers less that of one, at equal epochs and at equal updates."""
-    one = equal_epochs(runs, 1)
-    return paired(equal_epochs(runs, size), one), paired(equal_updates(runs, size), one)
+def gap(runs: Runs, schedule: str, size: int, equal: str) -> Difference:
+    """Accuracy of `size` workers less that of one, at equal `epochs` or `updates`."""
+    return paired(ends(runs, schedule, size, equal), ends(runs, schedule, 1, equal))
 
 
 def speedup(runs: Runs, size: int) -> list[float]:
     """How many times sooner `size` workers reach what they end with at equal epochs than one worker does, by seed.
 
-    Time is counted in images a worker uses, so exchange is free; one worker's accuracy is interpolated between epochs.
+    At the constant rate. Time is counted in images a worker uses, so exchange is free; one worker's accuracy is
+    interpolated between epochs.
     """
     found = []
-    for one, many in zip(runs[arm_of(1)], runs[arm_of(size)], strict=False):
+    for one, many in zip(runs["workers-1"], runs[f"workers-{size}"], strict=False):
         target, best = many["accuracy"][many["epochs"] - 1], np.maximum.accumulate([0.1, *one["accuracy"]])
         found.append(float(np.interp(target, best, range(len(best)))) / (many["epochs"] / size))
     return found
 
 
-def sooner(runs: Runs, size: int) -> Difference:
-    """How far the speedup lies above 1, over the seeds."""
+def ahead(runs: Runs, schedule: str, size: int) -> Difference:
+    """Above zero where `size` workers are sooner.
+
+    At the constant rate their speedup less 1; with the falling one their accuracy less that of one worker which ends
+    when they do.
+    """
+    if schedule == "falling":
+        return paired(ends(runs, schedule, size, "epochs"), last(runs, SAME_TIME[size]))
     found = speedup(runs, size)
     return paired(found, [1] * len(found))
 
 
 def judge(runs: Runs) -> Verdict:
-    """Both halves, sooner and lower; and it depends on what is kept equal where most of the gap closes."""
-    epochs, updates = gaps(runs, 2)
-    text = "; ".join(_sentence(runs, size) for size in SIZES[1:])
-    if not epochs.seen:
-        return Verdict("no difference seen", f"At equal epochs two workers are not seen to end apart from one. {text}.")
-    if epochs.mean > 0:
-        return Verdict("fails", f"Two workers end higher. {text}.")
-    if updates.mean > (1 - MOST) * epochs.mean:
-        return Verdict("depends", f"On what is kept equal, epochs or updates. {text}.")
-    if sooner(runs, 2).low > 0:
-        return Verdict("holds", f"Two workers are sooner, and end lower, at equal updates too. {text}.")
-    if sooner(runs, 2).high < 0:
-        return Verdict("fails", f"Two workers end lower, and are not sooner either. {text}.")
-    return Verdict("no difference seen", f"Two workers end lower; that they are sooner is not seen. {text}.")
-
-
-def _sentence(runs: Runs, size: int) -> str:
-    epochs, updates = gaps(runs, size)
-    return (
-        f"{size} workers less one: {epochs.text(100, unit=' points')} at equal epochs, "
-        f"{updates.text(100, unit=' points')} at equal updates; were exchange free, they would reach the accuracy "
-        f"where they end at equal epochs {mean_std(speedup(runs, size), digits=1)} times as fast as one worker"
+    """Both halves, sooner and lower, of two workers; it depends where the schedules disagree."""
+    found = {schedule: _judged(runs, schedule) for schedule in SCHEDULES}
+    text = ". ".join(
+        f"{name}: {found[schedule].sentence}; " + "; ".join(_sentence(runs, schedule, size) for size in SIZES[1:])
+        for schedule, name in SCHEDULES.items()
     )
+    words = {verdict.word for verdict in found.values()}
+    return Verdict(words.pop(), f"{text}.") if len(words) == 1 else Verdict("depends", f"On the schedule. {text}.")
+
+
+def _judged(runs: Runs, schedule: str) -> Verdict:
+    """What two workers show with one schedule; "depends" where most of the gap closes at equal updates."""
+    epochs, updates = (gap(runs, schedule, 2, equal) for equal in ("epochs", "updates"))
+    sooner = ahead(runs, schedule, 2)
+    if not epochs.seen:
+        return Verdict("no difference seen", "two workers are not seen to end apart from one at equal epochs")
+    if epochs.mean > 0:
+        return Verdict("fails", "two workers end higher")
+    if updates.mean > (1 - MOST) * epochs.mean:
+        return Verdict("depends", "two workers end lower at equal epochs, but not, or hardly, at equal updates")
+    if sooner.low > 0:
+        return Verdict("holds", "two workers are sooner, and end lower, at equal updates too")
+    if sooner.high < 0:
+        return Verdict("fails", "two workers end lower, and are not sooner either")
+    return Verdict("no difference seen", "two workers end lower; that they are sooner is not seen")
+
+
+def _sentence(runs: Runs, schedule: str, size: int) -> str:
+    epochs, updates = (gap(runs, schedule, size, equal).text(100, 1, " points") for equal in ("epochs", "updates"))
+    text = f"{size} workers less one: {epochs} at equal epochs, {updates} at equal updates"
+    if schedule == "falling":
+        return f"{text}, {ahead(runs, schedule, size).text(100, 1, ' points')} in equal time"
+    times = mean_std(speedup(runs, size), digits=1)
+    return f"{text}; where they end at equal epochs they are {times} times as fast as one worker"
 
 
 def picture(runs: Runs) -> Picture:
-    """The same runs twice: test accuracy against epochs, and against updates."""
-    figure, (left, right) = panels(("epochs", "test accuracy (%)"), ("updates", "test accuracy (%)"))
+    """The runs at a constant rate against epochs and against updates; the ends of those whose rate falls."""
+    labels = ("epochs", "test accuracy (%)"), ("updates", ""), ("workers", "")
+    figure, (left, middle, right) = panels(*labels, size=(9.5, 3.6))
     for size in SIZES:
-        values = runs[arm_of(size)]
+        values = runs[f"workers-{size}"]
         accuracies = 100 * np.array([run["accuracy"] for run in values])
         mean, spread = accuracies.mean(0), accuracies.std(0)
-        for ax, x in ((left, np.arange(len(mean)) + 1), (right, np.array(values[0]["updates"]))):
+        for ax, x in ((left, np.arange(len(mean)) + 1), (middle, np.array(values[0]["updates"]))):
             (line,) = ax.plot(x, mean, label=f"{size} worker{'s' * (size > 1)}")
             ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
-    left.axvline(runs[arm_of(1)][0]["epochs"], color="grey", linewidth=0.8)
-    left.legend()
+    left.axvline(runs["workers-1"][0]["epochs"], color="grey", linewidth=0.8)
+    left.legend(title="constant rate")
+    lines = {
+        f"equal {equal}": [ends(runs, "falling", size, equal) for size in SIZES] for equal in ("epochs", "updates")
+    }
+    lines["one worker, equal time"] = [last(runs, arm) for arm in SAME_TIME.values()]
+    for name, found in lines.items():
+        mean, spread = 100 * np.mean(found, axis=1), 100 * np.std(found, axis=1)
+        right.errorbar(range(len(SIZES)), mean, spread, label=name, capsize=3)
+    right.set_xticks(range(len(SIZES)), SIZES)
+    right.legend(title="falling rate", fontsize=8)
     return Picture(figure, _alt(runs), _caption(runs))
 
 
 def _alt(runs: Runs) -> str:
-    ends = ", ".join(f"{mean_std(equal_epochs(runs, size), 100, 1)} % for {size}" for size in SIZES)
+    constant, falling = (
+        "; ".join(
+            f"{size}: {mean_std(ends(runs, schedule, size, 'epochs'), 100, 1)} and "
+            f"{mean_std(ends(runs, schedule, size, 'updates'), 100, 1)} %"
+            for size in SIZES
+        )
+        for schedule in SCHEDULES
+    )
     return (
-        "Two line plots of the same runs of 1, 2 and 4 workers. Against epochs, at the grey line, "
-        f"they stand at {ends}. Against updates they end at "
-        + ", ".join(f"{mean_std(equal_updates(runs, size), 100, 1)} % for {size}" for size in SIZES)
-        + "."
+        "Two line plots of the same runs of 1, 2 and 4 workers at a constant rate, against epochs and against updates, "
+        f"and one of the ends with a falling rate. Accuracy at equal epochs and at equal updates, by workers: "
+        f"{constant}; with the falling rate {falling}."
     )
 
 
 def _caption(runs: Runs) -> str:
-    by = [f"{gaps(runs, size)[0].mean * 100:+.1f} / {gaps(runs, size)[1].mean * 100:+.1f}" for size in SIZES[1:]]
+    by = [
+        " / ".join(f"{100 * gap(runs, 'falling', size, equal).mean:+.1f}" for equal in ("epochs", "updates"))
+        for size in SIZES[1:]
+    ]
     return (
-        "Left: test accuracy by epochs; the grey line is where one worker stops. Right: the same runs by updates. "
-        f"Against one worker, at equal epochs / at equal updates: 2 workers {by[0]}, 4 workers {by[1]} points "
-        f"(mean of {len(runs[arm_of(1)])} seed(s), band: one standard deviation)."
+        "Left: test accuracy by epochs at a constant rate; the grey line is where one worker stops. Middle: the same "
+        "runs by updates. Right: where runs end whose rate falls to zero. There, against one worker, at equal epochs / "
+        f"at equal updates: 2 workers {by[0]}, 4 workers {by[1]} points "
+        f"(mean of {len(runs['workers-1'])} seed(s), bands and bars: one standard deviation)."
     )
 
 
@@ -145,7 +190,7 @@ CLAIM = Claim(
     statement="Two GPUs reach 84 % sooner, but end lower than one GPU's 86 %.",
     source="S0",
     lesson="05_why_it_converges_worse",
-    arms=tuple(arm_of(size) for size in SIZES),
+    arms=(*CONSTANT, *FALLING),
     seeds=5,
     settings={"images": 10_240, "epochs": 5, "batch_size": 64, "rate": 0.01, "test_images": 5000},
     quick={"images": 1024, "epochs": 2, "batch_size": 32, "test_images": 500},

@@ -9,6 +9,7 @@ from benchmarks.claim import Claim, Runs
 from benchmarks.claims import c04, c06, c15, c20, c29
 from benchmarks.hessian import largest_eigenvalue, sharpness
 from benchmarks.settled import settle
+from benchmarks.training import History
 from cifar.data import Split, normalise
 
 SEEDS = 5
@@ -44,27 +45,56 @@ def accuracies(size: int, at_epochs: float, at_updates: float) -> list[dict]:
     ]  # fmt: skip
 
 
+def of_workers(at_epochs: float, at_updates: float, in_time: float, falling: float | None = None) -> Runs:
+    """One worker ends at 0.60, and at `in_time` of it after a part of the time; `falling`: only so at equal epochs."""
+    runs = {"workers-1": accuracies(1, 0.60, 0.60)}
+    runs |= {f"workers-{size}": accuracies(size, at_epochs, at_updates) for size in (2, 4)}
+    for place, arm in enumerate(c04.FALLING):
+        end = falling or at_epochs if arm.endswith("epochs") else at_updates if arm.endswith("updates") else in_time
+        end = 0.60 if arm == "falling-1" else end
+        runs[arm] = [{"accuracy": [0.1, end + noise(100 * place + seed)]} for seed in range(SEEDS)]
+    return runs
+
+
 @pytest.mark.parametrize(
-    ("at_epochs", "at_updates", "word"),
+    ("at_epochs", "at_updates", "in_time", "word"),
     [
-        (0.50, 0.59, "depends"),  # most of the gap closes
-        (0.50, 0.51, "holds"),  # it stays
-        (0.29, 0.30, "fails"),  # it stays, and one worker was there as soon
-        (0.65, 0.70, "fails"),  # the other way round
-        (0.60, 0.60, "no difference seen"),
+        (0.50, 0.59, 0.40, "depends"),  # most of the gap closes
+        (0.50, 0.51, 0.40, "holds"),  # it stays
+        (0.29, 0.30, 0.40, "fails"),  # it stays, and one worker was there as soon
+        (0.65, 0.70, 0.40, "fails"),  # the other way round
+        (0.60, 0.60, 0.40, "no difference seen"),
     ],
 )
-def test_c04_verdict(at_epochs: float, at_updates: float, word: str):
-    runs = {c04.arm_of(1): accuracies(1, 0.60, 0.60)}
-    runs |= {c04.arm_of(size): accuracies(size, at_epochs, at_updates) for size in (2, 4)}
-    check(c04.CLAIM, runs, word)
+def test_c04_verdict(at_epochs: float, at_updates: float, in_time: float, word: str):
+    check(c04.CLAIM, of_workers(at_epochs, at_updates, in_time), word)
+
+
+def test_c04_schedules_that_disagree():
+    runs = of_workers(0.60, 0.60, 0.40, falling=0.50)
+    check(c04.CLAIM, runs, "depends")
+    assert c04.judge(runs).sentence.startswith("On the schedule.")
+
+
+def test_c04_rate_falls_to_zero_within_the_updates_of_the_arm(monkeypatch: pytest.MonkeyPatch):
+    seen = {}
+    monkeypatch.setattr(c04, "train", lambda recipe, data, seed: seen.update(recipe=recipe) or History(None, []))
+    settings = {"images": 1024, "test_images": 10, "epochs": 4, "batch_size": 32, "rate": 0.01, "device": "cpu"}
+    for arm, (size, updates) in {"falling-2-epochs": (2, 64), "falling-1-quarter": (1, 32)}.items():
+        c04.run(arm, 0, settings)
+        recipe = seen["recipe"]
+        assert (recipe.size, recipe.max_updates) == (size, updates)
+        factors = [recipe.factor(update, 16) for update in range(updates)]
+        assert factors[0] == 2 and factors[-1] == pytest.approx(2 / updates)
+    c04.run("workers-2", 0, settings)
+    assert (seen["recipe"].max_updates, seen["recipe"].factor(100, 16)) == (128, 1)
 
 
 def test_c04_time_to_an_accuracy():
-    runs = {c04.arm_of(1): accuracies(1, 0.60, 0.60), c04.arm_of(2): accuracies(2, 0.45, 0.60)}
-    for run in runs[c04.arm_of(1)]:
+    runs = {"workers-1": accuracies(1, 0.60, 0.60), "workers-2": accuracies(2, 0.45, 0.60)}
+    for run in runs["workers-1"]:
         run["accuracy"] = [0.15, 0.30, 0.45, 0.60]
-    for run in runs[c04.arm_of(2)]:
+    for run in runs["workers-2"]:
         run["accuracy"][3] = 0.45
     # One worker is there after 3 epochs; two use the images of 4 epochs in the time of 2.
     assert c04.speedup(runs, 2) == pytest.approx([1.5] * SEEDS)
