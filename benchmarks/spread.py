@@ -4,6 +4,7 @@ SciPy is imported where it is used: workers, which import a claim's module for i
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -40,7 +41,9 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
         return Difference(mean, mean, mean)
     from scipy import stats
 
-    interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
+    with warnings.catch_warnings():  # SciPy warns of an arm whose values are all equal; the other's spread is enough
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
     return Difference(mean, float(interval.low), float(interval.high))
 
 

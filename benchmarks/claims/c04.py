@@ -152,7 +152,8 @@ def picture(runs: Runs) -> Picture:
         mean, spread = 100 * np.mean(found, axis=1), 100 * np.std(found, axis=1)
         right.errorbar(range(len(SIZES)), mean, spread, label=name, capsize=3)
     right.set_xticks(range(len(SIZES)), SIZES)
-    right.legend(title="falling rate", fontsize=8)
+    right.margins(y=0.25)  # room for the legend
+    right.legend(title="falling rate", fontsize=8, loc="lower left")
     return Picture(figure, _alt(runs), _caption(runs))
 
 

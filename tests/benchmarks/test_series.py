@@ -100,6 +100,13 @@ def test_intervals():
     assert spread.mean_std([1.0, 3.0]) == "2.00 ± 1.41" and spread.mean_std([1.0]) == "1.00"
 
 
+@pytest.mark.filterwarnings("error")
+def test_an_arm_without_spread_leaves_the_others():
+    difference = spread.difference([0.60, 0.61, 0.59], [1.0, 1.0, 1.0])
+    # t = 4.303 for 2 degrees of freedom
+    assert difference.high - difference.mean == pytest.approx(4.303 * 0.01 / math.sqrt(3), rel=1e-3)
+
+
 def test_every_claim_is_complete():
     for id in claims.IDS:
         claim = claims.get(id)
