@@ -41,7 +41,9 @@ def kind(machine: dict[str, object]) -> tuple[object, ...]:
 
 def described(machine: dict[str, object]) -> str:
     """The description in a line."""
-    where = f"{machine['cores']} cores of {machine['cpu']}{', bfloat16' * machine['bf16']}"
+    where = (
+        f"{machine['cores']} core{'s' * (machine['cores'] != 1)} of {machine['cpu']}{', bfloat16' * machine['bf16']}"
+    )
     where += f", {machine['gpu']}" if machine["gpu"] else ""
     versions = f"Python {machine['python']}, PyTorch {machine['torch']}, Horovod {machine['horovod']}"
     return f"{where}, {versions}, {machine['date'][:10]}, commit {machine['commit']}"

@@ -13,13 +13,13 @@ import torch
 from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import Difference, mean_std, paired
+from benchmarks.spread import Difference, deviation, mean_std, paired
 from benchmarks.training import Recipe, train
 from cifar.data import updates_per_epoch
 
 SIZES = (1, 2, 4)
-CONSTANT = {f"workers-{size}": size for size in SIZES}
-FALLING = {  # workers, and the share of one worker's updates that they make
+CONSTANT = {f"workers-{size}": (size, 1) for size in SIZES}  # workers, and the share of one worker's updates
+FALLING = {
     "falling-1": (1, 1),
     "falling-1-half": (1, 1 / 2),
     "falling-1-quarter": (1, 1 / 4),
@@ -35,7 +35,7 @@ MOST = 0.5  # "most of the gap closes": more than half of it
 
 def run(arm: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1) and updates made after each epoch; the last may be a part of one."""
-    size, share = FALLING.get(arm) or (CONSTANT[arm], 1)
+    size, share = (CONSTANT | FALLING)[arm]
     split, test = data(settings)
     updates = round(share * settings["epochs"] * updates_per_epoch(len(split), settings["batch_size"], 1))
     recipe = Recipe(
@@ -133,7 +133,7 @@ def _sentence(runs: Runs, schedule: str, size: int) -> str:
 
 def picture(runs: Runs) -> Picture:
     """The runs at a constant rate against epochs and against updates; the ends of those whose rate falls."""
-    labels = ("epochs", "test accuracy (%)"), ("updates", ""), ("workers", "")
+    labels = ((x, "test accuracy (%)") for x in ("epochs", "updates", "workers"))
     figure, (left, middle, right) = panels(*labels, size=(9.5, 3.6))
     for size in SIZES:
         values = runs[f"workers-{size}"]
@@ -149,8 +149,8 @@ def picture(runs: Runs) -> Picture:
     }
     lines["one worker, equal time"] = [last(runs, arm) for arm in SAME_TIME.values()]
     for name, found in lines.items():
-        mean, spread = 100 * np.mean(found, axis=1), 100 * np.std(found, axis=1)
-        right.errorbar(range(len(SIZES)), mean, spread, label=name, capsize=3)
+        spread = [100 * deviation(values) for values in found]
+        right.errorbar(range(len(SIZES)), 100 * np.mean(found, axis=1), spread, label=name, capsize=3)
     right.set_xticks(range(len(SIZES)), SIZES)
     right.margins(y=0.25)  # room for the legend
     right.legend(title="falling rate", fontsize=8, loc="lower left")
