@@ -18,7 +18,7 @@ from torch import nn
 from benchmarks import worker
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import Difference, paired
+from benchmarks.spread import Difference, deviation, paired
 from benchmarks.workers import on_workers
 from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
@@ -208,10 +208,10 @@ def _bars(ax, runs: Runs) -> None:
     for place, arm in enumerate(SIZES):
         of = {way: 1000 * values for way, values in times(runs, arm).items()}
         for number, (way, hatch) in enumerate(zip(names, hatches, strict=True)):
-            error = of[way].std(ddof=1) if len(of[way]) > 1 else 0
             label = names[way] if place == 0 else None
             colour = ("#0b3c5d", "#d1495b", "#888888", "#b87d14")[number]
-            ax.bar(place + 0.2 * number, of[way].mean(), 0.18, yerr=error, hatch=hatch, color=colour, label=label)
+            mean, error = of[way].mean(), deviation(of[way])
+            ax.bar(place + 0.2 * number, mean, 0.18, yerr=error, hatch=hatch, color=colour, label=label)
         longer, both = max(of["compute"].mean(), of["exchange"].mean()), of["compute"].mean() + of["exchange"].mean()
         ax.hlines([longer, both], place - 0.1, place + 0.7, colors="black", linestyles=["-", "--"], lw=1)
         ax.text(place + 0.72, longer, "max", va="center", fontsize=8)

@@ -21,6 +21,7 @@ import cifar
 from benchmarks import worker
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
+from benchmarks.spread import deviation
 from benchmarks.together import Together
 from benchmarks.workers import on_workers
 from cifar import data, training, workers
@@ -220,8 +221,7 @@ def picture(runs: Runs) -> Picture:
     _matrix(left, runs)
     for arm in ("all_changes", "no_broadcast", "no_optimizer"):
         found = 100 * np.array([run["spread"] for run in runs[arm]])
-        bars = found.std(0, ddof=1) if len(found) > 1 else None
-        right.errorbar(range(found.shape[1]), found.mean(0), bars, capsize=3, label=NAMES[arm])
+        right.errorbar(range(found.shape[1]), found.mean(0), deviation(found), capsize=3, label=NAMES[arm])
     right.set(xticks=range(found.shape[1]))
     right.legend()
     numbers = {arm: symptoms(runs[arm][0])[symptom] for arm, symptom in EXPECTED.items()}
