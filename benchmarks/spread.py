@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 
 @dataclass(frozen=True)
@@ -64,9 +65,9 @@ def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
 def mean_std(values: Sequence[float], scale: float = 1, digits: int = 2) -> str:
     """`87.66 ± 0.17`: mean and sample deviation; the mean alone of a single value."""
     mean = f"{np.mean(values) * scale:.{digits}f}"
-    return f"{mean} ± {np.std(values, ddof=1) * scale:.{digits}f}" if len(values) > 1 else mean
+    return f"{mean} ± {deviation(values) * scale:.{digits}f}" if len(values) > 1 else mean
 
 
-def deviation(values: Sequence[float]) -> float:
-    """Sample deviation; 0 of a single value."""
-    return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
+def deviation(values: ArrayLike) -> np.ndarray:
+    """Sample deviation over the first axis, the runs: a number, or an array of the other axes; 0 of a single run."""
+    return np.std(values, axis=0, ddof=min(1, len(values) - 1))

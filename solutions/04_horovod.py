@@ -200,9 +200,10 @@ for span in (1, 2):
 #
 # All workers apply the same gradient. Two networks that begin equal stay equal; two that begin apart stay apart. The same
 # gradient makes the same step, with plain SGD and with Adam from a fresh state alike, so even the distance stays what it
-# was, but for rounding. (The figure at the end of this notebook shows it relative to the weights' length, which grows.)
-# Equal seeds would make an equal start
-# as well, but they are a promise, and a broadcast is a fact: it also holds when one worker has another version of a
+# was, but for rounding. (The figure at the end of this notebook shows it relative to the length of the workers' mean
+# weights, which grows.)
+#
+# Equal seeds would make an equal start as well, but they are a promise, and a broadcast is a fact: it also holds when one worker has another version of a
 # library, or when only one of them has read a checkpoint.
 #
 # That last case deserves a look. Let us write a checkpoint, as a run that was interrupted would have left it:
@@ -466,6 +467,8 @@ import torch
 from benchmarks import worker
 from benchmarks.claims.c14 import all_reduce_seconds
 
+worker.POLL_SECONDS = 0.0001  # ask often: 60 waits of up to a millisecond would be measured as well
+
 
 def seconds(exchange, repeats=10):
     times = []
@@ -587,17 +590,17 @@ result = saved("C26")
 # a GPU with a good network card that is nearly true. Here one pool of cores does both. Copying through the loopback and
 # adding up is work for the CPU, so where no core is free, hiding it behind back-propagation hides it behind the very
 # cores that it needs. What can be hidden is waiting: for the slower worker, for the next cycle. Read the share in the
-# verdict so: 100 % would be max(), 0 % the sum, and below 0 % an update took longer than computing and exchanging one
-# after the other.
+# verdict so: 100 % would be max(), 0 % the sum, and below 0 % an update took longer than both together, each measured by
+# itself. (So may "overlap off": compare the two bars for what overlap gains or costs.)
 #
 # Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
 # small exchanges, and each pays its latency. Sent after the backward pass, all of them fit into one buffer. Compare the
 # thick lines in the two timelines: which of them stand below each other?
 #
-# Notice also what must be true for overlap to be possible: a gradient that is needed *whole* before it can be sent, as
-# when all gradients are clipped by their common norm, must wait. There you call `optimizer.synchronize()` first, clip,
-# and then step inside `with optimizer.skip_synchronize():`. Clip before the exchange, and each worker clips something
-# else.
+# Notice also what must be true for overlap to be possible: nothing between a gradient and its exchange may need the
+# other gradients. Clipping by the norm of *all* gradients does, so it comes after the exchange: call
+# `optimizer.synchronize()`, clip, and then step inside `with optimizer.skip_synchronize():`. The exchange still overlaps;
+# only the clipping waits. Clip before the exchange, and each worker clips by another norm.
 #
 # ## "It is slower with more GPUs"
 #
@@ -609,14 +612,14 @@ result = saved("C26")
 #
 # There are two ways to use more workers. **Strong scaling** keeps the global batch and divides it: $b$ shrinks with
 # each worker, the efficiency with it. **Weak scaling** keeps the per-worker batch: $b$ stays, and so does the
-# efficiency, nearly, but the global batch grows (and with it notebook 05's problems).
+# efficiency once there is an exchange at all, nearly, but the global batch grows (and with it notebook 05's problems).
 #
 # One more care is needed where workers share cores, as here. Four workers on two cores cannot be four times as fast as
 # one, with any library. That is *oversubscription*, not communication. So each case is compared with the same workers
 # without exchange.
 #
 # **What to look at:** on the left, where the lines with and without exchange part. On the right, the share that is
-# left, and which of the two lines falls first.
+# left: with two workers there is an exchange for the first time, and both lines fall. Which of them ends lower?
 
 # %%
 runs = live("C13", device=device, seed=seed)
@@ -728,12 +731,15 @@ show(
 runs = live("C27", device=device, seed=seed)
 # %%
 result = saved("C27")
+for arm, (run, *_) in result.runs.items():
+    print(f"{arm}: {sum(map(bool, run['errors']))} of {len(run['errors'])} workers ended with an error")
 
 # %% [markdown]
 # This is what makes distributed bugs expensive: they are silent. Most of these programs run to the end, print a loss
 # that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients; each computes them
-# at a place that the others have never been to. Without `DistributedOptimizer` there is no exchange at all, only
-# several lonely runs, of which one is saved. You find such a bug by asking for the symptom: a hash of the weights on
+# at a place that the others have never been to. Without `DistributedOptimizer` no gradient is exchanged: there are
+# several lonely runs from one start, of which one is saved. Loss and correct answers are still reduced, so the accuracy
+# that is printed is a mean over different networks. You find such a bug by asking for the symptom: a hash of the weights on
 # each worker, the number of distinct images, the device, the writer.
 #
 # The last symptom, several writers, shows in `metrics.jsonl` and `model.pt`. If several workers write the same file at

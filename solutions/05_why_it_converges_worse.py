@@ -117,16 +117,20 @@ saved_c04 = saved("C04")
 # At equal updates, theory says, a larger batch should help the training loss: its gradient is the same on average,
 # with less noise. It has even seen more images for as many updates. What that costs is plain: equal updates take $K$
 # workers as long as they take one. The whole speed-up is gone. Where several workers end lower at equal epochs but not
-# at equal updates, they are not worse: they were asked to learn as much in fewer steps. And where a gap shows with the
-# falling rate alone, noise hid it at the constant one: had you compared only there, you would have seen no price.
+# at equal updates, they are not worse: they were asked to learn as much in fewer steps. And where a gap is seen with
+# the falling rate alone, look at the intervals before you look for a cause: at the constant rate runs differ so much
+# from seed to seed that a gap of the same size is not seen. Where none is seen with the falling rate either, fewer
+# updates were enough: the batch is still small for this rate, and the time saved cost nothing that these seeds can
+# show. How long that goes on is the question of the critical batch, below.
 #
 # The verdict also says how much *sooner*, if exchange were free. For the constant rate: how many times as fast several
 # workers reach the accuracy where they end at equal epochs. This is the speed-up that counts, time to an equal accuracy.
 # It is $K$ if every image is worth as much as before, and 1 if only the number of updates matters, so that the other
-# workers' images are wasted. For the falling rate: how far they are ahead of one worker that stops when they do.
+# workers' images are wasted; more than $K$ is counted as $K$. For the falling rate: how far they are ahead of one worker
+# that stops when they do.
 #
-# Two ways lead out, and the rest of the course is about them. Halve the per-worker batch, which restores the run of
-# one worker (notebook 03). Or let every step go further, with a rate that is scaled, warmed up and perhaps different
+# Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the run
+# of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is scaled, warmed up and perhaps different
 # for each layer (notebook 06).
 #
 # ### Lower, or only unlucky?
@@ -166,9 +170,10 @@ else:
     print("only one seed has been saved so far, and one run of an arm has no spread")
 
 # %% [markdown]
-# The verdict above pairs the runs of equal seeds, which takes out what the seeds have in common; yours does not, and
-# may be a little more careful. Two standard errors is a rule of thumb for the 95 % interval; with five seeds the
-# exact factor is somewhat larger.
+# The verdict above pairs the runs of equal seeds, which takes out what the seeds have in common, if anything. And it
+# takes the exact factor for the 95 % interval, which for five pairs is 2.8 standard errors. Yours takes two, a rule of
+# thumb for many seeds. So with few seeds yours calls a difference "higher" more readily: near the border believe the
+# verdict.
 #
 # ## "Is every GPU seeing the same data?"
 #
@@ -232,8 +237,8 @@ for size in (1, 4):
 # the rate scaled by four.
 #
 # **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as
-# wide. On the right, for each starting rate, which of the two ends higher. Guess before you look: is a rate that
-# stays high too long always bad?
+# wide. On the right, for each starting rate, which of the two ends higher. Compare both with the line of one worker, too.
+# Guess before you look: is a rate that stays high too long always bad?
 
 # %%
 runs = live("C06", device=device, seed=seed)
@@ -244,9 +249,12 @@ result = saved("C06")
 # schedule keeps the rate higher for longer. Where the rate is too *small* for the large batch, a late decay is a
 # mistake that can help: it hides that the rate was never scaled. Where the rate is large already, one expects the
 # network to need the decay to settle. If keyed by step is ahead there too, compare its accuracy with that from the base
-# rate: the starting rate may have been so high that it spoilt training before any decay. "By epoch, not by step" does
-# not promise a higher number in each case; it keeps one cause of change, the schedule, out of your comparison of one
-# worker with four.
+# rate: the starting rate may have been so high that it spoilt training before any decay.
+#
+# "By epoch, not by step" promises no higher number, and where the verdict is "fails" it gave a lower one from both
+# starting rates. It keeps one cause of change, the schedule, out of your comparison of one worker with four. Four
+# workers may well reach one worker's accuracy by two mistakes that cancel: a rate that was not searched for, and a decay
+# that comes late.
 #
 # Decaying the rate is also not the only way to make updates less noisy: a larger batch does so too, and the two can
 # be exchanged for each other within limits (Smith et al. 2017, arXiv:1711.00489).
@@ -301,8 +309,8 @@ runs = live("C15", device=device, seed=seed)
 # %%
 result = saved("C15")
 # %% [markdown]
-# Read SGD's slope with the three lines above in mind. A slope steeper than -1 shows noise that was averaged away. At -1
-# or flatter the formula alone does not explain it: after an epoch of fewer updates a run is at an earlier stage, and its
+# Read SGD's slope with the three lines above in mind. A slope steeper than -1 shows noise that was averaged away.
+# Flatter than -1 the formula alone cannot explain: after an epoch of fewer updates a run is at an earlier stage, and its
 # gradients can be longer. So the slope is only a hint of the noise scale.
 #
 # ## Should the rate change with the number of GPUs?
@@ -332,9 +340,10 @@ result = saved("C20")
 # whole run has no single critical batch, only one that is typical of it. And a run with few updates has no time to
 # make up for small steps, which speaks for higher rates.
 #
-# The network is the small one of notebook 01, without batch normalisation. With it you would see the same growth, but
-# rates that are too high are punished less: batch normalisation makes the loss blind to the scale of the weights
-# before it, so they can grow until the steps are small beside them.
+# The network is the small one of notebook 01, without batch normalisation. With it a rate means something else: batch
+# normalisation makes the loss blind to the scale of the weights before it, so they can grow until the steps are small
+# beside them. We have not run this sweep with it. The scaled rate of C06 above shows that with it, too, a rate can be far
+# too high.
 #
 # ### The critical batch, seen from the other side
 #
@@ -345,9 +354,10 @@ result = saved("C20")
 #
 # Compare this with $\eta(B)$: the product of the two does not depend on $B$. To get there the weights have so far to
 # go, and steps that are twice as long need half as many. Below the critical batch, doubling the workers halves the
-# updates: the scaled rate pays for the larger batch in full. Above it, you pay with images and get no fewer updates.
+# updates: the scaled rate pays for the larger batch in full. Above it, you pay with images for ever fewer updates
+# saved.
 #
-# You ran this experiment small in notebook 01; here is the full one. **What to look at:** in the panel with the
+# You know this experiment from notebook 01. Look at the full one again, now beside the rate sweep. **What to look at:** in the panel with the
 # updates, the fitted curve's bend, and how near it is to the noise scale.
 
 # %%
@@ -405,8 +415,9 @@ print(f"benchmarks/hessian.py finds {largest_eigenvalue(lambda v: matrix @ v, to
 # Now the networks. One worker and eight train on a few images, without distortions, so that they can come near a
 # minimum at all. Again the large batch is looked at twice: at equal epochs and at equal updates.
 #
-# **What to look at:** the eigenvalues (a point a seed) from left to right, and, in the caption, the training loss at
-# each end. A sharpness means little at a place that is not a minimum.
+# **What to look at:** the eigenvalues (a point a seed; the axis is logarithmic) from left to right, and, in the caption,
+# the training loss at each end: a sharpness means little at a place that is not a minimum. On the right, test accuracy:
+# does it come back at equal updates?
 
 # %%
 runs = live("C29", device=device, seed=seed)
@@ -423,7 +434,10 @@ result = saved("C29")
 #   loss is the *sharper* one, this cannot be the reason.
 # - **Fewer updates are not another minimum.** At equal epochs the large batch has walked a shorter path, and may be
 #   on the way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch
-#   trains longer.
+#   trains longer. See in the right panel whether it does here. Where the large batch ends lower on test images at equal
+#   updates too, though its training loss is no higher, updates are not what is missing: it has learnt its images and
+#   generalises worse. (C04 is another case. Its images are distorted and not learnt to the end, and at equal updates
+#   several workers have seen more of them.)
 # - **Sharpness depends on the rate.** *Full-batch* gradient descent at rate $\eta$ cannot stay where the largest
 #   eigenvalue is much above $2/\eta$ (with momentum $m$, as in our runs, $2(1+m)/\eta$), and for much of training stays
 #   near it; with cross-entropy it falls again at the end (Cohen et al. 2021, arXiv:2103.00065). A small batch at the
@@ -434,7 +448,8 @@ result = saved("C29")
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #
-# 1. Count updates. Fewer than before? Then compare at equal updates once, to know what you are looking at.
+# 1. Count updates. Fewer than before? Then compare at equal updates once, to know what you are looking at. Lower
+#    there too, at no higher training loss? Then it generalises worse, or its rate was not searched for.
 # 2. Check that the workers' images differ, and that together they are all images (this notebook, and 03).
 # 3. Check that all workers start from the same weights and stay equal (notebook 04).
 # 4. Key the schedule by epochs of the *global* batch, warmup included.
@@ -450,8 +465,8 @@ result = saved("C29")
 # - A schedule in updates changes its meaning with the number of workers. A schedule in epochs does not.
 # - At a fixed rate the path of an epoch shrinks about as $1/K$: faster while noise rules, slower where gradients stay
 #   longer in runs of fewer updates.
-# - The best rate grows with the global batch and levels off. The bend is the critical batch size, which the noise
-#   scale estimates.
+# - The best rate grows with the global batch and levels off. The bend is the critical batch size, whose order of
+#   magnitude the noise scale tells.
 # - Sharp minima are a matter of updates and rate as much as of batch size: read such a comparison with its training
 #   losses.
 #
@@ -477,8 +492,9 @@ result = saved("C29")
 # <details><summary>Question 3: you double the workers, and the path of an epoch falls to almost exactly half. What does
 # that tell you of the noise scale?</summary>
 #
-# Each update is as long as before, which suggests (if the gradient itself is as long as before) that noise is already
-# small in the gradient of the batch: the batch is above the noise scale. Then a further doubling will save few updates,
-# whatever the rate. (With Adam it tells you less: noise does not make its updates longer in the first place.)
+# Little. *If* the gradient itself is as long as before, noise is already small in the gradient of the batch. But a run of
+# fewer updates is at an earlier stage, where gradients can be longer, and that hides what averaging takes away. Measure
+# the noise scale itself (notebook 01). (With Adam it tells you less still: noise does not make its updates longer in the
+# first place.)
 #
 # </details>

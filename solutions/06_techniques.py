@@ -122,7 +122,8 @@ show(
 #
 # One line cannot be left out. Each worker also keeps running statistics for evaluation, and these differ from worker to
 # worker. Which ones are saved in the end? `cifar_batch_norm.py` averages them over the workers after each epoch: its
-# line with `grouped_allreduce_`. Without it the reported accuracy belongs to a network that no worker has.
+# line with `grouped_allreduce_`. Without it the reported accuracy is a mean over as many different networks
+# as there are workers, of which only rank 0's is saved.
 #
 # **What to look at:** accuracy from small ghost batches on the left to fully synchronised on the right. All points have
 # the same global batch, the same updates and the same rate. Where several seeds have been run: is the line outside of its
@@ -138,8 +139,8 @@ result = saved("C30")
 # test accuracy. But if there are very few, noise costs accuracy, and the running statistics fit the batches less well.
 # Compare the panel on the right: a training loss that rises towards small ghost batches while accuracy stays is the sign
 # of the first effect. As far as the intervals lie near zero, the practical answer is: do not pay for
-# synchronised statistics, unless your per-worker batch is so small that the left end of the figure is where you are.
-# (Detection and segmentation networks with two images a worker are the usual example.)
+# synchronised statistics, unless accuracy falls at the left end of the figure and your per-worker batch is as small, or
+# it is smaller than any that was measured. (Detection and segmentation networks with two images a worker are the usual example.)
 #
 # ## A scaled rate, and the first updates
 #
@@ -185,8 +186,8 @@ show(
 #
 # **What to look at.** On the left the loss of each update, for SGD at the higher rate: the grey-lined level in the middle
 # panel is what guessing gets, $\ln 10$. A loss far above it is not "slow progress", it is a network that is confidently
-# wrong. In the middle, whether warmup lowers that peak or only moves it to a later update. On the right, what is left of
-# it at the end.
+# wrong. There, too, whether warmup lowers that peak or only moves it to a later update. In the middle, with the same
+# markers, the highest loss for each optimizer and base rate. On the right, what is left of it at the end.
 
 # %%
 runs = live("C31", device=device, seed=seed)
@@ -262,8 +263,9 @@ print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
 # Now a network. During training the rate is multiplied by eight once, or divided by eight.
 #
 # **What to look at:** the length of each update, $\lVert w_{t+1} - w_t \rVert$, in units of what it was before the
-# change. With correction it jumps when the rate jumps. Without, it creeps: that is the transient. Then the third panel:
-# does the *loss* notice?
+# change. With correction it jumps when the rate jumps. Without, it lags: that is the transient. It lags longer after a
+# fall, where the long old velocity has to die away, than after a rise, where the new gradients are the larger part at
+# once. Then the third panel: does the *loss* notice?
 
 # %%
 runs = live("C24", device=device, seed=seed)

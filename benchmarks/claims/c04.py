@@ -95,13 +95,16 @@ def ahead(runs: Runs, schedule: str, size: int) -> Difference:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Both halves, sooner and lower, of two workers; it depends where the schedules disagree."""
+    """Both halves, sooner and lower, of two workers; it depends where the schedules show different things.
+
+    A schedule that shows no difference does not disagree: its runs may scatter too much.
+    """
     found = {schedule: _judged(runs, schedule) for schedule in SCHEDULES}
     text = ". ".join(
         f"{name}: {found[schedule].sentence}; " + "; ".join(_sentence(runs, schedule, size) for size in SIZES[1:])
         for schedule, name in SCHEDULES.items()
     )
-    words = {verdict.word for verdict in found.values()}
+    words = {verdict.word for verdict in found.values()} - {"no difference seen"} or {"no difference seen"}
     return Verdict(words.pop(), f"{text}.") if len(words) == 1 else Verdict("depends", f"On the schedule. {text}.")
 
 
@@ -138,7 +141,7 @@ def picture(runs: Runs) -> Picture:
     for size in SIZES:
         values = runs[f"workers-{size}"]
         accuracies = 100 * np.array([run["accuracy"] for run in values])
-        mean, spread = accuracies.mean(0), accuracies.std(0)
+        mean, spread = accuracies.mean(0), deviation(accuracies)
         for ax, x in ((left, np.arange(len(mean)) + 1), (middle, np.array(values[0]["updates"]))):
             (line,) = ax.plot(x, mean, label=f"{size} worker{'s' * (size > 1)}")
             ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)

@@ -19,7 +19,7 @@ from torch import Tensor
 from benchmarks import worker
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import Difference, mean_std, paired
+from benchmarks.spread import Difference, deviation, mean_std, paired
 from benchmarks.together import Together
 from benchmarks.workers import on_workers
 from cifar.data import Split, shard, shuffle
@@ -179,7 +179,7 @@ def picture(runs: Runs) -> Picture:
         ("kept_alone", "kept, no exchange"), ("divided_alone", "divided, no exchange"),
     ):  # fmt: skip
         found = [speeds(runs, arm, which) for arm in SIZES]
-        right.errorbar(sizes, [of.mean() for of in found], [of.std() for of in found], label=label, capsize=3)
+        right.errorbar(sizes, [of.mean() for of in found], [deviation(of) for of in found], label=label, capsize=3)
     right.set(xticks=sizes, ylim=(0, None))
     left.legend()
     right.legend()

@@ -12,7 +12,7 @@ import torch
 from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import Difference, mean_std, paired
+from benchmarks.spread import Difference, deviation, mean_std, paired
 from benchmarks.training import Recipe, train
 from cifar.data import updates_per_epoch
 
@@ -99,7 +99,7 @@ def picture(runs: Runs) -> Picture:
         accuracy = 100 * np.array([run["accuracy"] for run in runs[arm]])
         epochs = np.arange(accuracy.shape[1]) + 1
         (line,) = right.plot(epochs, accuracy.mean(0), label=name)
-        low, high = accuracy.mean(0) - accuracy.std(0), accuracy.mean(0) + accuracy.std(0)
+        low, high = accuracy.mean(0) - deviation(accuracy), accuracy.mean(0) + deviation(accuracy)
         right.fill_between(epochs, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
     left.set_yscale("log", base=2)
     left.legend()

@@ -12,7 +12,7 @@ import torch
 from benchmarks import worker
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import mean_std
+from benchmarks.spread import deviation, mean_std
 from benchmarks.workers import on_workers
 from cifar.data import augment, shard, shuffle
 from cifar.model import BootcampResNet
@@ -92,7 +92,7 @@ def picture(runs: Runs) -> Picture:
     left.plot(first.mean(1), marker="", color="#0b3c5d", ls="-", label=f"mean over {size} workers")
     by_run = np.array([list(scatters(run).values()) for run in runs["training"]])
     sizes = np.array(list(scatters(runs["training"][0])))
-    right.errorbar(sizes, by_run.mean(0), by_run.std(0), label="measured", ls="", capsize=3)
+    right.errorbar(sizes, by_run.mean(0), deviation(by_run), label="measured", ls="", capsize=3)
     right.plot(sizes, by_run[:, 0].mean() / np.sqrt(sizes), marker="", ls="--", label="one worker's / √k")
     right.set(xscale="log", yscale="log", xticks=sizes, xticklabels=[str(size) for size in sizes])
     right.set_yticks(by_run.mean(0), [f"{value:.3f}" for value in by_run.mean(0)])

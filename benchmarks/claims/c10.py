@@ -18,7 +18,7 @@ from benchmarks import worker
 from benchmarks.cifar10 import subset
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import mean_std, paired
+from benchmarks.spread import deviation, mean_std, paired
 from benchmarks.together import Together
 from benchmarks.training import evaluate
 from benchmarks.workers import on_workers
@@ -171,7 +171,7 @@ def picture(runs: Runs) -> Picture:
 
 
 def _line(ax, x, found: np.ndarray, label: str) -> None:
-    ax.errorbar(x, found.mean(0), found.std(0, ddof=1) if len(found) > 1 else None, capsize=3, label=label)
+    ax.errorbar(x, found.mean(0), deviation(found), capsize=3, label=label)
 
 
 CLAIM = Claim(

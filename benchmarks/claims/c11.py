@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import mean_std
+from benchmarks.spread import deviation, mean_std
 
 BATCHES = {"one-rate": (1, 4, 16, 64, 256, 1024, 4096), "scaled-rate": (1, 2, 4, 8, 16, 32)}
 BASE_RATE = 0.01  # for one image; scaled, it ends at 0.32: Euler steps that still follow the flow
@@ -102,8 +102,7 @@ def picture(runs: Runs) -> Picture:
         found = updates(runs, arm)
         for ax, values in ((left, found), (right, found * batches)):
             values = np.where(np.isfinite(values), values, np.nan)  # who stays has no time to draw
-            spread = values.std(axis=0, ddof=1) if len(values) > 1 else None
-            ax.errorbar(batches, values.mean(axis=0), spread, capsize=3, label=name)
+            ax.errorbar(batches, values.mean(axis=0), deviation(values), capsize=3, label=name)
     batches = np.array(runs["one-rate"][0]["batches"])
     left.plot(batches, theory(BASE_RATE, batches), label="theory, one rate", marker="")
     for ax in (left, right):

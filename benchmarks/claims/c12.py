@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import mean_std
+from benchmarks.spread import deviation, mean_std
 
 RATES, BATCHES = (0.05, 0.1, 0.2), (8, 32, 128)  # every rate with every batch size
 START = (-1.0, 0.6)  # weights before the first step
@@ -178,8 +178,8 @@ def _distances(ax, runs: Runs) -> None:
         series = [[point for point in run["points"] if point["rate"] == rate] for run in runs["sgd"]]
         distances = np.array([[point["distance"] for point in points] for points in series])
         ratios = [rate / point["batch"] for point in series[0]]
-        spread = distances.std(axis=0, ddof=1) if len(distances) > 1 else None
-        ax.errorbar(ratios, distances.mean(axis=0), spread, fmt=marker, linestyle="", capsize=3, label=f"rate {rate}")
+        mean, spread = distances.mean(axis=0), deviation(distances)
+        ax.errorbar(ratios, mean, spread, fmt=marker, linestyle="", capsize=3, label=f"rate {rate}")
     line = np.array([min(RATES) / max(BATCHES), max(RATES) / min(BATCHES)])
     first = runs["sgd"][0]
     c = expected(first["curvature"], first["covariance"])

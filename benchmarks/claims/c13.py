@@ -16,7 +16,7 @@ from torch.optim import SGD
 from benchmarks import worker
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import Difference, paired
+from benchmarks.spread import Difference, deviation, paired
 from benchmarks.workers import on_workers
 from cifar.data import Split
 from cifar.model import BootcampResNet
@@ -137,8 +137,7 @@ def picture(runs: Runs) -> Picture:
 
 
 def _line(ax, sizes: list[int], found: list[np.ndarray], label: str) -> None:
-    bars = [of.std(ddof=1) if len(of) > 1 else 0 for of in found]
-    ax.errorbar(sizes, [of.mean() for of in found], bars, capsize=3, label=label)
+    ax.errorbar(sizes, [of.mean() for of in found], [deviation(of) for of in found], capsize=3, label=label)
 
 
 CLAIM = Claim(

@@ -16,7 +16,7 @@ from torch.nn.utils import parameters_to_vector
 from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
-from benchmarks.spread import mean_std
+from benchmarks.spread import deviation, mean_std
 from benchmarks.training import Recipe, train
 
 SIZES = (1, 2, 4, 8)
@@ -83,7 +83,7 @@ def picture(runs: Runs) -> Picture:
     figure, ax = axes("workers", "path of an epoch, relative to one worker")
     for arm, name in (("sgd", "SGD"), ("adam", "Adam")):
         relative = np.array([np.divide(run["paths"], run["paths"][0]) for run in runs[arm]])
-        ax.errorbar(SIZES, relative.mean(0), relative.std(0), capsize=3, label=name)
+        ax.errorbar(SIZES, relative.mean(0), deviation(relative), capsize=3, label=name)
     ax.plot(SIZES, 1 / np.array(SIZES), color="grey", linestyle=":", marker="", label="1/K")
     ax.set(xscale="log", yscale="log")
     ax.set_xticks(SIZES, [str(size) for size in SIZES])

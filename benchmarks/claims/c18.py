@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import mean_std
+from benchmarks.spread import deviation, mean_std
 from benchmarks.training import evaluate
 from cifar.data import Split, normalise, shuffle
 
@@ -169,7 +169,7 @@ def picture(runs: Runs) -> Picture:
     for ax, name in ((left, "weights"), (middle, "biases")):
         for arm, found in runs.items():
             values = np.array([run[name] for run in found])
-            ax.errorbar(found[0]["sizes"], values.mean(0), values.std(0), capsize=3, label=arm)
+            ax.errorbar(found[0]["sizes"], values.mean(0), deviation(values), capsize=3, label=arm)
         ax.set_xscale("log", base=2)
         ax.set_ylim(-0.05, 1.05)
     left.legend(fontsize=7)
@@ -179,7 +179,7 @@ def picture(runs: Runs) -> Picture:
         (0.2, "accuracy_with_means", "#b87d14", "means"),
     ):
         values = [[100 * run[name] for run in found] for found in runs.values()]
-        spread = [np.std(each) for each in values]
+        spread = [deviation(each) for each in values]
         right.barh(places + shift, [np.mean(each) for each in values], 0.4, xerr=spread, color=colour, label=label)
     right.set_yticks(places, list(runs), fontsize=8)
     right.invert_yaxis()

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
-from benchmarks.spread import paired
+from benchmarks.spread import deviation, paired
 from benchmarks.stepping import Stepper, finish, seconds
 from cifar.data import Split, augment, normalise, shuffle
 from cifar.process import cores
@@ -209,7 +209,7 @@ def picture(runs: Runs) -> Picture:
         ends = ends + widths
     for shift, name, colour in ((-0.2, "in_turn", "#9fb8c8"), (0.2, "prefetched", "#0b3c5d")):
         measured, theory = zip(*(_rates(runs, arm, name) for arm in runs), strict=True)
-        spread = [np.std([run[name] for run in found]) for found in runs.values()]
+        spread = [deviation([run[name] for run in found]) for found in runs.values()]
         right.barh(places + shift, measured, 0.4, xerr=spread, color=colour, label=name.replace("_", " "))
         right.plot(theory, places + shift, "D", linestyle="", color="#d1495b", label="predicted" if shift > 0 else None)
     for ax in (left, right):

@@ -16,7 +16,7 @@ from benchmarks.cifar10 import data
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.claims.c28 import network, one_thread
 from benchmarks.plots import panels
-from benchmarks.spread import Difference, paired
+from benchmarks.spread import Difference, deviation, paired
 from benchmarks.training import Data, Recipe, train
 
 SIZES = (1, 2, 4, 8, 16, 32)
@@ -126,7 +126,7 @@ def picture(runs: Runs) -> Picture:
         left.plot(values[0]["rates"], np.mean([run["losses"] for run in values], 0), label=f"{size}")
     batches = np.array([runs[arm_of(size)][0]["batch"] for size in SIZES])
     logs = [np.log(best_rates(runs, size)) for size in SIZES]
-    best, spread = np.exp([log.mean() for log in logs]), np.exp([log.std() for log in logs])
+    best, spread = np.exp([log.mean() for log in logs]), np.exp([deviation(log) for log in logs])
     right.errorbar(
         batches, best, (best - best / spread, best * spread - best), capsize=3, linestyle="", label="measured"
     )

@@ -11,7 +11,7 @@ from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.exchange import sizes
 from benchmarks.peers import on_peers
 from benchmarks.plots import panels
-from benchmarks.spread import mean_std, paired
+from benchmarks.spread import deviation, mean_std, paired
 from benchmarks.together import Together
 
 NAMES = {
@@ -119,8 +119,7 @@ def picture(runs: Runs) -> Picture:
             theory = [expected(arm, size) / 1e6 for size in sizes]
             left.plot(sizes, theory, "-", marker="", color=drawn.get_color(), lw=1)
         seconds = 1000 * np.array([run["seconds"] for run in found])
-        spread = seconds.std(0, ddof=1) if len(found) > 1 else None
-        right.errorbar(sizes, seconds.mean(0), spread, color=drawn.get_color(), capsize=3, label=NAMES[arm])
+        right.errorbar(sizes, seconds.mean(0), deviation(seconds), color=drawn.get_color(), capsize=3, label=NAMES[arm])
     for ax in (left, right):
         ax.set(xscale="log", xticks=sizes, xticklabels=sizes)
         ax.minorticks_off()

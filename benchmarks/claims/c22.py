@@ -17,7 +17,7 @@ from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.exchange import each_size, sizes
 from benchmarks.peers import data, on_peers
 from benchmarks.plots import panels
-from benchmarks.spread import mean_std
+from benchmarks.spread import deviation, mean_std
 from benchmarks.together import Together
 from benchmarks.wire import Wire, kernel_received
 from cifar.data import Split, shard, shuffle
@@ -133,8 +133,7 @@ def picture(runs: Runs) -> Picture:
         found = all[0]["sizes"]
         left.plot(found, [max(received) / 1e6 for received in all[0]["received"]], label=arm)
         seconds = 1000 * np.array([run["seconds"] for run in all])
-        spread = seconds.std(0, ddof=1) if len(all) > 1 else None
-        right.errorbar(found, seconds.mean(0), spread, capsize=3, label=arm)
+        right.errorbar(found, seconds.mean(0), deviation(seconds), capsize=3, label=arm)
     need = runs["shard"][0]["need"] / 1e6
     left.plot(found, [need * size for size in found], ":", marker="", color="black", label="K times the need")
     for ax in (left, right):

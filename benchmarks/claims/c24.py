@@ -172,7 +172,7 @@ def _draw_losses(ax, runs: Runs, direction: str) -> None:
 
 def _draw(ax, values: np.ndarray, before: int, label: str) -> None:
     updates = np.arange(values.shape[1]) - before
-    mean, spread = values.mean(0), np.array([deviation(column) for column in values.T])
+    mean, spread = values.mean(0), deviation(values)
     (line,) = ax.plot(updates, mean, label=label, markevery=5)
     ax.fill_between(updates, mean - spread, mean + spread, color=line.get_color(), alpha=0.2)
 

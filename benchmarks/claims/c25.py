@@ -136,8 +136,9 @@ def picture(runs: Runs) -> Picture:
     figure, ax = axes("workers", "images used in an epoch (%)")
     for place, (arm, found) in enumerate(runs.items()):
         numbers, shares = found[0]["sizes"], 100 * np.array([coverage(run) for run in found])
-        spread = [deviation(column) for column in shares.T]
-        ax.errorbar(numbers, shares.mean(0), spread, fmt="osD"[place], color=COLOURS[place], capsize=3, label=arm)
+        ax.errorbar(
+            numbers, shares.mean(0), deviation(shares), fmt="osD"[place], color=COLOURS[place], capsize=3, label=arm
+        )
         ax.plot(numbers, [100 * expected(arm, size) for size in numbers], "-", marker="", color=COLOURS[place], lw=1)
     ax.set(xscale="log", xticks=numbers, xticklabels=numbers, ylim=(50, 103))
     ax.minorticks_off()

@@ -21,6 +21,7 @@ import cifar
 from benchmarks import worker
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import panels
+from benchmarks.spread import deviation
 from benchmarks.together import Together
 from benchmarks.workers import on_workers
 from cifar import data, training, workers
@@ -201,10 +202,11 @@ def judge(runs: Runs) -> Verdict:
     number = {arm: symptoms(runs[arm][0])[symptom] for arm, symptom in EXPECTED.items()}
     text = (
         f"of {size} workers' weights {number['no_broadcast']:.0f} are different without broadcast (distance "
-        f"{apart['no_broadcast']:.0%} of their length) and {number['no_optimizer']:.0f} without DistributedOptimizer "
-        f"({apart['no_optimizer']:.0%}); without pinning {number['no_pinning']:.0f} workers choose one device"
-        f"{' (of a pretended number)' if runs['no_pinning'][0]['pretended'] else ''}; without sharding each image is "
-        f"used {number['no_sharding']:.0f} times an epoch; {number['all_write']:.0f} workers write if all may"
+        f"{apart['no_broadcast']:.0%} of their mean's length) and {number['no_optimizer']:.0f} without "
+        f"DistributedOptimizer ({apart['no_optimizer']:.0%}); without pinning {number['no_pinning']:.0f} workers "
+        f"choose one device{' (of a pretended number)' if runs['no_pinning'][0]['pretended'] else ''}; without "
+        f"sharding each image is used {number['no_sharding']:.0f} times an epoch; {number['all_write']:.0f} workers "
+        "write if all may"
     )
     whole = "with all changes there is no symptom" if healthy else "but with all changes there are symptoms as well"
     if not silent and healthy:
@@ -216,12 +218,13 @@ def judge(runs: Runs) -> Verdict:
 
 def picture(runs: Runs) -> Picture:
     """Left: the symptoms of each program; right: how far the workers' weights go apart."""
-    figure, (left, right) = panels(("symptom", "change left out"), ("epochs done", "distance of the weights (%)"))
+    figure, (left, right) = panels(
+        ("symptom", "change left out"), ("epochs done", "distance of the weights (% of their mean)")
+    )
     _matrix(left, runs)
     for arm in ("all_changes", "no_broadcast", "no_optimizer"):
         found = 100 * np.array([run["spread"] for run in runs[arm]])
-        bars = found.std(0, ddof=1) if len(found) > 1 else None
-        right.errorbar(range(found.shape[1]), found.mean(0), bars, capsize=3, label=NAMES[arm])
+        right.errorbar(range(found.shape[1]), found.mean(0), deviation(found), capsize=3, label=NAMES[arm])
     right.set(xticks=range(found.shape[1]))
     right.legend()
     numbers = {arm: symptoms(runs[arm][0])[symptom] for arm, symptom in EXPECTED.items()}

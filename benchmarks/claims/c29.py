@@ -94,7 +94,7 @@ def picture(runs: Runs) -> Picture:
     for ax in (left, right):
         ax.set_xticks(range(len(ARMS)), NAMES.values())
         ax.set_xlim(-0.5, len(ARMS) - 0.5)
-    left.set_ylim(bottom=0)
+    left.set_yscale("log")  # at equal updates the eigenvalues differ by a factor that a linear axis would hide
     return Picture(figure, _alt(runs), _caption(runs))
 
 

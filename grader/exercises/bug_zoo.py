@@ -26,6 +26,15 @@ def _leftovers(symptoms: Symptoms) -> str:
     return "identical shards" if incomplete and found != "no broadcast" else found
 
 
+def _incomplete(symptoms: Symptoms) -> str:
+    found = diagnose(symptoms)
+    if found == "no broadcast":
+        return found
+    if symptoms["distinct_images"] < 0.9 * symptoms["train_images"]:
+        return "identical shards"
+    return diagnose({**symptoms, "used_images": symptoms["distinct_images"]})
+
+
 def _scaled(symptoms: Symptoms) -> str:
     found = diagnose(symptoms)
     earlier = found in ("no broadcast", "identical shards")
@@ -50,6 +59,10 @@ MISTAKES = (
     Mistake(
         "leftovers", _leftovers,
         "A few images left out at the end of an epoch are no bug: compare distinct_images with used_images.",
+    ),
+    Mistake(
+        "incomplete", _incomplete,
+        "Workers with equal images may each use all of them: compare distinct_images with used_images.",
     ),
     Mistake("scaled", _scaled, "base_rate * workers is the right scaled rate: only more than that is scaled twice."),
     Mistake(
@@ -81,8 +94,14 @@ def _healthy(draw: np.random.Generator) -> Symptoms:
     }  # fmt: skip
 
 
-def _identical(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+def _one_shard(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+    """Divided, but all workers use the same part."""
     return {"distinct_images": run["used_images"] // run["workers"]}
+
+
+def _all_images(draw: np.random.Generator, run: Symptoms) -> Symptoms:
+    """Not divided: each worker uses what all should use together."""
+    return {"used_images": run["used_images"] * run["workers"]}
 
 
 def _no_broadcast(draw: np.random.Generator, run: Symptoms) -> Symptoms:
@@ -107,19 +126,21 @@ def _padded(draw: np.random.Generator, run: Symptoms) -> Symptoms:
     return {"tested_images": tested, "reported_accuracy": round(run["measured_accuracy"] + off, 4)}
 
 
-BUGS: dict[str, Callable[[np.random.Generator, Symptoms], Symptoms]] = {
-    "identical shards": _identical,
-    "no broadcast": _no_broadcast,
-    "double rate scaling": _double,
-    "rank 0's metrics": _rank_0,
-    "padded evaluation": _padded,
+Bug = Callable[[np.random.Generator, Symptoms], Symptoms]
+# Of each bug the two cases that are probed.
+BUGS: dict[str, tuple[Bug, Bug]] = {
+    "identical shards": (_one_shard, _all_images),
+    "no broadcast": (_no_broadcast, _no_broadcast),
+    "double rate scaling": (_double, _double),
+    "rank 0's metrics": (_rank_0, _rank_0),
+    "padded evaluation": (_padded, _padded),
 }
 
 
 def _draw(draw: np.random.Generator) -> list[Probe]:
     probes = []
-    for name, bug in BUGS.items():
-        for run in (_healthy(draw), _healthy(draw)):
+    for name, bugs in BUGS.items():
+        for bug, run in [(bug, _healthy(draw)) for bug in bugs]:
             probes.append(Probe(name, [{"symptoms": {**run, **bug(draw, run)}}]))
     return probes
 
@@ -135,7 +156,8 @@ A run on several workers has exactly one of five bugs. Return its name, one of: 
 symptoms holds what was measured:
 - workers: how many there are
 - train_images, used_images, distinct_images: images of the training set; images that all workers together used in an
-  epoch; how many different ones these were. An epoch may leave out up to 3 % of the images: its last, smaller batches.
+  epoch (one that two workers use counts twice); how many different ones these were. An epoch may leave out up to 3 %
+  of the images: its last, smaller batches.
 - start_hashes: a hash of each worker's weights before the first update, a list of texts
 - base_rate, first_rate, top_rate: the rate that suits one worker; the rates at the first and the last update of the
   warmup. The right warmup ends at base_rate * workers.

@@ -70,6 +70,9 @@ def _times(call: Call, shard: list[int], other: Call, other_shard: list[int]) ->
         return Finding(f"the order is the same for another {changed}", f"Shuffle anew: let {changed} change the order.")
     if shard == sorted(shard):
         return Finding("the shard is in ascending order", "Cut up the shuffled order as it is; do not sort it again.")
+    if call["size"] > 1 and set(shard) == set(other_shard):
+        advice = "Shuffle all images, then cut: else a worker sees its own part for ever, and the same are left over."
+        return Finding(f"a worker has the same images for another {changed}", advice)
     return Finding()
 
 
@@ -109,9 +112,9 @@ Return the indices (0 to count - 1) of the images that worker `rank` of `size` w
 a list, in the order of use.
 
 In an epoch each worker has count // size images, and no image goes to two workers: together they use all images but
-the up to size - 1 that are left over. The order is shuffled: another one for another epoch, and for another seed. The
-same call has the same answer on every worker: workers do not talk to each other, and each calls your function in a
-process of its own.
+the up to size - 1 that are left over. All images are shuffled, in another order for another epoch and for another seed,
+so that a worker gets other images each time. The same call has the same answer on every worker: workers do not talk to
+each other, and each calls your function in a process of its own.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, "Data shuffling".""",
     groups={"one epoch": 2, "a count that size does not divide": 1, "another order each epoch": 2},

@@ -81,5 +81,5 @@ def _live_verdict(small: Series, full: Series) -> str:
     said = f"Your live run: <strong>{small.verdict.word}</strong>. {escape(small.verdict.sentence)}"
     if full.verdict and full.verdict.word != small.verdict.word:
         said += f"<br>The full experiment says <strong>{full.verdict.word}</strong>{_provisional(full)}. "
-        said += escape(small.claim.caution)
+        said = f"{said}{escape(small.claim.caution)}"  # `+` would escape what stands before it, tags included
     return f"<p>{said}</p>"

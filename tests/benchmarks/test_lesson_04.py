@@ -111,15 +111,18 @@ def test_hidden_share_is_none_at_the_sum_and_all_at_the_longer_time(on: float, s
     assert c26.hidden({"2_workers": [run]}, "2_workers") == pytest.approx(share)
 
 
-def test_both_clocks_agree_on_the_marker():
+def test_horovods_clock_is_the_programs_where_a_marker_was_heard_of_soonest():
     events = [
-        Event("marker", "NEGOTIATE_ALLREDUCE", 5.0, 0.001),
-        Event("marker", "ALLREDUCE", 5.001, 0.001),
+        Event("marker.0", "NEGOTIATE_ALLREDUCE", 4.98, 0.001),
+        Event("marker.0", "ALLREDUCE", 4.981, 0.009),
+        Event("marker.1", "ALLREDUCE", 5.0, 0.009),
         Event("after.a", "NEGOTIATE_ALLREDUCE", 5.02, 0.01),
         Event("after.a", "GLOO_ALLREDUCE", 5.03, 0.01),
         Event("b", "ALLREDUCE", 5.04, 0.01),
+        Event("barrier", "ALLREDUCE", 5.06, 0.01),
     ]
-    found = c26._exchanges(events, marker_lasted=0.01)  # the update began at 5.01 of the timeline
+    returned = {"marker.0": 107.99, "marker.1": 108.012}  # 103 s and 103.003 s more than the timeline says
+    found = c26._exchanges(events, returned, began=108.01)  # 5.01 of the timeline
     assert [span[:2] for span in found] == [["a", "NEGOTIATE_ALLREDUCE"], ["b", "ALLREDUCE"]]
     assert [span[2:] for span in found] == [pytest.approx([0.01, 0.02]), pytest.approx([0.03, 0.04])]
 

@@ -71,9 +71,14 @@ def test_c04_verdict(at_epochs: float, at_updates: float, in_time: float, word: 
 
 
 def test_c04_schedules_that_disagree():
-    runs = of_workers(0.60, 0.60, 0.40, falling=0.50)
+    runs = of_workers(0.65, 0.65, 0.40, falling=0.50)
     check(c04.CLAIM, runs, "depends")
     assert c04.judge(runs).sentence.startswith("On the schedule.")
+
+
+def test_c04_schedule_that_shows_nothing_does_not_disagree():
+    runs = of_workers(0.60, 0.60, 0.40, falling=0.65)
+    check(c04.CLAIM, runs, "fails")
 
 
 def test_c04_rate_falls_to_zero_within_the_updates_of_the_arm(monkeypatch: pytest.MonkeyPatch):

@@ -98,6 +98,8 @@ def test_intervals():
     assert difference.high - difference.mean == pytest.approx(2.776 * 0.01 * math.sqrt(2 / 3), rel=1e-3)
     assert spread.paired([1.0, 2.0, 3.0], [0.9, 1.9, 2.9]).seen
     assert spread.mean_std([1.0, 3.0]) == "2.00 ± 1.41" and spread.mean_std([1.0]) == "1.00"
+    by_run = [[1.0, 4.0], [3.0, 4.0]]
+    assert spread.deviation(by_run) == pytest.approx([math.sqrt(2), 0]) and list(spread.deviation(by_run[:1])) == [0, 0]
 
 
 @pytest.mark.filterwarnings("error")

@@ -1,6 +1,7 @@
 """What notebooks use, on real workers, and the run of all lessons: real kernels, pages, failures, interrupts."""
 
 import contextlib
+import dataclasses
 import re
 import signal
 import subprocess
@@ -17,12 +18,15 @@ from matplotlib import pyplot
 from nbgrader.utils import determine_grade
 
 import lessons
-from benchmarks import table
+from benchmarks import claims, table
+from benchmarks.claim import Verdict
 from benchmarks.plots import COLOURS
+from benchmarks.series import Series
 from benchmarks.speed import start
 from cifar.process import cores
 from grader import build
 from lessons import __main__ as command
+from lessons import claims as shown_claims
 from lessons import execute, figures, pages, profile, running
 from tests.conftest import metrics
 from tests.grader.test_build import OPENING, PARAMETERS, RING
@@ -156,6 +160,20 @@ def test_a_figure_without_words_is_refused(alt: object, caption: object, shown: 
     with pytest.raises(ValueError, match="a figure needs"):
         lessons.show(figure, alt, caption)
     assert not shown
+
+
+def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
+    claim = dataclasses.replace(
+        claims.get("C05"), arms=("a",), settings={}, caution="Few & short.",
+        judge=lambda runs: Verdict(runs["a"][0]["word"], "1 < 2."),
+    )  # fmt: skip
+    small, full = (
+        Series(claim, {"a": [{"seed": 0, "settings": {}, "values": {"word": word}}]}) for word in ("fails", "holds")
+    )
+    assert shown_claims._live_verdict(small, full) == (
+        "<p>Your live run: <strong>fails</strong>. 1 &lt; 2.<br>The full experiment says <strong>holds</strong> "
+        "(provisional: 1 of 5 seeds). Few &amp; short.</p>"
+    )
 
 
 def test_the_style_tells_lines_apart_without_colour():
