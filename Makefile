@@ -100,7 +100,7 @@ calibrate: whole setup  ## measure where the assignment's targets must lie (two 
 	$(RUN) -m benchmarks calibrate
 	$(RUN) -m benchmarks calibrate --profile fast
 
-benchmark: data  ## compare our speed with what people would pick instead (30 minutes; goes on where it was interrupted)
+benchmark: data  ## compare our speed with what people would pick instead (20 minutes on 2 cores; goes on where it was interrupted)
 	$(RUN) -m benchmarks speed
 
 overhead: whole setup  ## measure what being graded costs a run (an hour; goes on where it was interrupted)

@@ -13,6 +13,7 @@ from cifar.process import stop
 from grader import profile
 
 QUICK = Path("runs") / "benchmarks"  # what a quick run measured is not worth committing
+AGAIN = Path("runs") / "again"  # beside the committed results, which stay as they are
 
 
 def main() -> int:
@@ -44,7 +45,7 @@ def _speed(args: argparse.Namespace, console: Console) -> bool:
     """Measure what is missing, show it, and write the page; false while an arm has no result."""
     from benchmarks.speed import page
 
-    folder = (QUICK if args.quick else results.RESULTS) / "speed"
+    folder = _results(args) / "speed"
     try:
         shown = [_compare(id, folder / id, args, console) for id in args.only or speed.SHORT]
         return all(shown)
@@ -77,12 +78,16 @@ def _claim(args: argparse.Namespace, console: Console) -> bool:
     unknown = set(args.arms) - set(claim.arms)
     if unknown:
         stop(f"{claim.id} has no arm {', '.join(sorted(unknown))}; it has {', '.join(claim.arms)}", "benchmarks", 2)
-    folder = (QUICK if args.quick else results.RESULTS) / claim.id
+    folder = _results(args) / claim.id
     if not args.show:
         settings = series.settings(claim, args.quick, args.device)
         seeds = range(args.seeds or (1 if args.quick else claim.seeds))
         series.measure(claim, folder, settings, seeds, args.arms or claim.arms, _say(console))
     return _show(series.saved(claim, folder), claim.command, console)
+
+
+def _results(args: argparse.Namespace) -> Path:
+    return QUICK if args.quick else AGAIN if args.again else results.RESULTS
 
 
 def _say(console: Console):
@@ -147,15 +152,21 @@ def _parse() -> argparse.Namespace:
 def _add_rounds(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--rounds", type=positive, metavar="N", help="rounds of all ways (default: as many as declared)")
-    add("--quick", action="store_true", help=f"small, to see that it works; results go to {QUICK}")
+    _add_sizes(parser, "small, to see that it works")
     add("--show", action="store_true", help="only show what has been measured, and write the page")
+
+
+def _add_sizes(parser: argparse.ArgumentParser, small: str) -> None:
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--quick", action="store_true", help=f"{small}; results go to {QUICK}")
+    add("--again", action="store_true", help=f"repeat what has a committed result, at full size; results go to {AGAIN}")
 
 
 def _add_claim(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--seeds", type=positive, metavar="N", help="runs of each arm (default: as many as the claim declares)")
     add("--arms", nargs="+", default=[], metavar="ARM", help="only these arms (default: all)")
-    add("--quick", action="store_true", help=f"small, as in the notebooks; results go to {QUICK}")
+    _add_sizes(parser, "small, as in the notebooks")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to compute (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")
 

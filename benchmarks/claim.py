@@ -62,5 +62,5 @@ class Claim:
 
     @property
     def command(self) -> str:
-        """Repeats the full experiment."""
+        """Runs the full experiment, as far as it has no results; with `--again`, repeats it."""
         return f"python -m benchmarks {self.id}"

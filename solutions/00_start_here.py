@@ -57,8 +57,8 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # %% [markdown]
 # ## Your machine
 #
-# Nothing here needs a GPU. If you have one, one worker uses it; several workers do if Horovod was built with CUDA (see
-# the README), and stay on the CPU otherwise.
+# Nothing here needs a GPU. If you have one, one worker uses it; several workers do if Horovod was built with CUDA (the
+# README says how), and stay on the CPU otherwise.
 
 # %%
 import psutil
@@ -70,7 +70,7 @@ from cifar.workers import autocast
 gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 fast = autocast(torch.device("cuda" if gpus else "cpu")).__class__.__name__ == "autocast"
 print(f"CPU cores: {cores()}   memory: {psutil.virtual_memory().total / 2**30:.0f} GiB   GPUs: {gpus or 'none'}")
-print("bfloat16 arithmetic:", "yes, networks run about twice as fast" if fast else "no, networks run in float32")
+print("bfloat16 arithmetic:", "yes, networks run faster" if fast else "no, networks run in float32")
 
 # %% [markdown]
 # With fewer cores than workers the workers take turns. They still compute what workers on machines of their own would

@@ -14,8 +14,8 @@
 # # 08 Assignment: four workers, one network
 #
 # **After this notebook you will have** turned a program for one worker into one for four, and have it graded by what
-# its workers do. **Time:** an hour or two of thinking; on 2 CPU cores with bfloat16 a full check takes 5 to 8 minutes
-# (without, up to three times as long), a fast one half a minute. **Builds on:** notebooks 03 to 06.
+# its workers do. **Time:** an hour or two of thinking; on 2 CPU cores with bfloat16 a full check takes 3 to 7 minutes
+# (without, longer), a fast one half a minute. **Builds on:** notebooks 03 to 06.
 #
 # ## The task
 #

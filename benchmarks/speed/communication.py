@@ -95,9 +95,9 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _waiting(runs: Runs, network: str, batch: int) -> str:
-    """What of the speed without exchange is left if workers only wait for each other."""
-    left = ratios(runs, network, batch, "alone", "wait")
-    return f" (waiting for the slowest, with nothing sent, leaves {told(left, 3)})"
+    """Our speed over that of workers that only wait for each other: what is left to be explained by sending."""
+    left = ratios(runs, network, batch, "wait")
+    return f" (over workers that only wait for each other, with nothing sent: {told(left, 3)})"
 
 
 def picture(runs: Runs) -> Picture:

@@ -84,7 +84,8 @@ def picture(runs: Runs) -> Picture:
     return Picture(
         figure,
         f"Test accuracy of three ways, a dot a seed and their mean with its deviation: {parts}.",
-        f"Test accuracy: {parts} (mean and deviation over seeds; dots: seeds).",
+        f"Test accuracy: {parts} (mean and deviation over seeds; dots: seeds). On "
+        f"{CLAIM.settings['images']:,} training images, so lower than in the race; epochs in number as they cost.",
     )
 
 

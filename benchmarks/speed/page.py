@@ -66,7 +66,7 @@ def rich_table(saved: Series) -> rich.table.Table:
 
 
 def command(id: str) -> str:
-    """Measures one comparison again."""
+    """Measures one comparison, as far as it has no results."""
     return f"python -m benchmarks {speed.LONG.get(id, f'speed --only {id}')}"
 
 

@@ -127,7 +127,9 @@ def picture(runs: Runs) -> Picture:
     ax.set_yticks(range(len(ARMS)), ARMS.values())
     ax.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     parts = "; ".join(f"{name}: {total:.1f} minutes" for name, total in zip(ARMS.values(), begin, strict=True))
-    return Picture(figure, f"A bar a start, of its parts. {parts}.", f"{parts} (medians).")
+    return Picture(
+        figure, f"A bar a start, of its parts. {parts}.", f"{parts} (medians). System packages were there already."
+    )
 
 
 CLAIM = Claim(

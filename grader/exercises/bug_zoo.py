@@ -84,7 +84,7 @@ def _healthy(draw: np.random.Generator) -> Symptoms:
     """What a run without a bug shows; its last, smaller batches are left out."""
     workers, batch = int(draw.choice([3, 6, 7])), int(draw.choice([64, 96, 128]))
     used = 50_000 // workers // batch * batch * workers
-    base = float(draw.choice([0.05, 0.1, 0.2, 0.4]))
+    base = float(draw.choice([0.0625, 0.125, 0.25, 0.5]))
     accuracy = int(draw.integers(7000, 9200)) / 10_000
     return {
         "workers": workers, "train_images": 50_000, "used_images": used, "distinct_images": used,

@@ -108,10 +108,10 @@ def _likely(sheet: Sheet, verdicts: list[Verdict]) -> list[str]:
 def _explained(sheet: Sheet, verdicts: list[Verdict], mistake: str) -> tuple[float, int]:
     """Share and number of the answers that are what a mistake makes them, where that is not right."""
     tolerance = Tolerance(sheet.relative, sheet.absolute)
-    questions = [verdict.question for verdict in verdicts]
-    showing = sum(bool(difference(question.wrong[mistake], question.right, tolerance)) for question in questions)
-    explained = sum(mistake in verdict.mistakes for verdict in verdicts)
-    return explained / max(1, showing), explained
+    showing = [v for v in verdicts if difference(v.question.wrong[mistake], v.question.right, tolerance)]
+    telling = [v for v in showing if not v.question.right.raised] or showing
+    explained = sum(mistake in verdict.mistakes for verdict in telling)
+    return explained / max(1, len(telling)), explained
 
 
 def _group(sheet: Sheet, name: str, verdicts: list[Verdict], likely: list[str], worthless: bool) -> Group:
@@ -130,7 +130,9 @@ def _described(sheet: Sheet, verdict: Verdict) -> str:
     missing = [pair for pair in pairs if pair[1].value is None][:1]
     calls = [f"{_call(sheet, call)} {given}" for call, given in missing or pairs]
     described = shown(", ".join(calls), CALLS_SHOWN)
-    return described if missing and missing[0][1].none else f"{described}; {shown(verdict.finding.seen)}"
+    right = verdict.question.right
+    tells_all = missing and missing[0][1].none and not (right and right.raised)
+    return described if tells_all else f"{described}; {shown(verdict.finding.seen)}"
 
 
 def _call(sheet: Sheet, arguments: dict) -> str:

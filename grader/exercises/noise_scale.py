@@ -97,8 +97,9 @@ def _draw(draw: np.random.Generator) -> list[Probe]:
     sizes = (small, small), (4 * small, small), (small, 4 * small)
     same, swapped, lost = (_measured(draw, *batches) for batches in sizes)
     lost["norm2_big"] = round(lost["norm2_small"] / int(draw.integers(5, 9)), 4)
-    none = {**same, "small_batch": 0, "big_batch": 4 * small}
-    return probes + [Probe("no estimate is possible", [measured]) for measured in (same, swapped, lost, none)]
+    none, negative = ({**same, "small_batch": batch, "big_batch": 4 * small} for batch in (0, -small))
+    impossible = same, swapped, lost, none, negative
+    return probes + [Probe("no estimate is possible", [measured]) for measured in impossible]
 
 
 EXERCISE = Compared(

@@ -35,6 +35,14 @@ def _late(update: int, images: int, batch: int, workers: int, rate: float, decay
     return rate_at(max(0, update - 1), images, batch, workers, rate, decay_epochs)
 
 
+def _early(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return rate_at(update + 1, images, batch, workers, rate, decay_epochs)
+
+
+def _one_more(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
+    return _decayed(rate, update // (images // (batch * workers) + 1), decay_epochs)
+
+
 def _end_of_epoch(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
     return rate_at(update, images, batch, workers, rate, [epoch + 1 for epoch in decay_epochs])
 
@@ -66,6 +74,11 @@ MISTAKES = (
     ),
     Mistake("from one", _from_one, "Your epochs are counted from 1: the first one has number 0."),
     Mistake("late", _late, "This is an update late: the first update of a decay epoch has the smaller rate already."),
+    Mistake("early", _early, "This is an update early: the last update before a decay epoch has the larger rate."),
+    Mistake(
+        "one more", _one_more,
+        "Your epochs are an update too long where the images divide evenly: round up, do not add 1 always.",
+    ),
     Mistake("end of epoch", _end_of_epoch, "The rate is divided at the beginning of a decay epoch, not at its end."),
     Mistake("once", _once, "You divide once only: each decay epoch that has begun divides the rate by 10 again."),
     Mistake("only then", _only_then, "A decay lasts: the rate stays divided in the epochs after it."),
@@ -80,7 +93,7 @@ def _schedule(draw: np.random.Generator, rest: bool) -> tuple[dict, int]:
     The images divide evenly among the workers: so whoever counts by shards, as the course's scripts do, is right too.
     """
     batch, workers, whole = 8 * int(draw.integers(4, 17)), int(draw.integers(2, 5)), int(draw.integers(60, 99))
-    images = workers * (whole * batch + (int(draw.integers(1, batch)) if rest else 0))
+    images = workers * (whole * batch + (int(draw.integers(1, batch // 2 + 1)) if rest else 0))
     decay_epochs = np.cumsum([draw.integers(2, 4), *draw.integers(5, 10, 2)]).tolist()
     rate = int(draw.integers(5, 80)) / 100
     schedule = {"images": images, "batch": batch, "workers": workers, "rate": rate, "decay_epochs": decay_epochs}
@@ -97,7 +110,7 @@ def _around(draw: np.random.Generator, group: str, rest: bool) -> list[Probe]:
     for number, more in ((0, -1), (1, 0), (1, -1), (2, 0)):
         schedule, updates = _schedule(draw, rest)
         probes.append(_probe(group, schedule["decay_epochs"][number] * updates + more, schedule))
-    for number, middle in ((0, 0.5), (0, 1.5), (1, 0.5)):
+    for number, middle in ((0, -0.5), (0, 1.5), (1, 0.5)):
         schedule, updates = _schedule(draw, rest)
         probes.append(_probe(group, (schedule["decay_epochs"][number] + middle) * updates, schedule))
     return probes

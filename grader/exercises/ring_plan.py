@@ -79,8 +79,8 @@ def _probe(group: str, rank: int, step: int, size: int) -> Probe:
 
 
 def _draw(draw: np.random.Generator) -> list[Probe]:
-    sizes = [3, 4, int(draw.integers(5, 9))]
-    ranks = [int(draw.integers(1, size)) for size in sizes]
+    sizes = [3, 4, int(draw.integers(5, 13))]
+    ranks = [int(draw.integers(1, most)) for most in (3, 4, sizes[2] - 2)]
     first = [(rank, step, size) for rank, size in zip(ranks, sizes, strict=True) for step in (0, 1, size - 2)]
     second = [(rank, step, size) for rank, size in zip(ranks, sizes, strict=True) for step in (size - 1, 2 * size - 3)]
     edge = "two workers, or no such step"
@@ -105,7 +105,7 @@ In the N - 1 steps of the first half, 0 to N - 2, a worker adds what comes to it
 steps of the second half, N - 1 to 2N - 3, what comes is complete, and replaces it.
 
 Return, for worker `rank` in step `step`: the number of the chunk that it sends, the number of the chunk that it gets,
-and whether it adds. Raise ValueError if there is no such step.
+and True or False for whether it adds. Raise ValueError if there is no such step.
 
 Patarasuk and Yuan 2009 (JPDC 69); Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3.""",
     groups={"first half": 2, "second half": 2, "two workers, or no such step": 1},

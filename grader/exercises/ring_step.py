@@ -41,6 +41,16 @@ def _wrong_sign(chunks: State, step: int) -> State:
     return _passed(chunks, lambda rank: rank + step, 1, _added)
 
 
+def _received(chunks: State, step: int) -> State:
+    return _passed(chunks, lambda rank: rank + 1 - step, 1, _added)
+
+
+def _from_the_start(chunks: State, step: int) -> State:
+    for number in range(step + 1):
+        chunks = ring_step(chunks, number)
+    return chunks
+
+
 def _always_own(chunks: State, step: int) -> State:
     return _passed(chunks, lambda rank: rank, 1, _added)
 
@@ -74,6 +84,11 @@ MISTAKES = (
         "The receiver adds what it gets to its own chunk; putting it in its place belongs to the second half.",
     ),
     Mistake("wrong sign", _wrong_sign, "Worker r sends chunk (r - step) mod N: you took r + step."),
+    Mistake("received", _received, "Worker r sends chunk (r - step) mod N; in yours that is the chunk that it gets."),
+    Mistake(
+        "from the start", _from_the_start,
+        "chunks are the workers' chunks just before this step: make this one step, not those before it.",
+    ),
     Mistake("always own", _always_own, "Every step sends another chunk: (r - step) mod N, not always chunk r."),
     Mistake("same chunk", _always_first, "In one step every worker sends another chunk, (r - step) mod N."),
     Mistake("moved", _moved, "The sender keeps its chunk: it sends a copy."),
@@ -113,7 +128,8 @@ The first half of ring all-reduce (reduce-scatter) has the steps 0, 1, ... N - 2
 worker r sends its chunk number (r - step) mod N to worker (r + 1) mod N, which adds it, number by number, to its own
 chunk of that number. Nothing else changes; a sender keeps what it sent.
 
-Return the chunks of all workers after step `step`, in the same form. N is 2 or more.
+chunks is what the workers hold just before step `step`. Return what they hold after this one step, in the same form. N
+is 2 or more.
 
 Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 2009 (JPDC 69).""",
     groups={"first step": 1, "later steps": 2, "two workers, or chunks of unequal length": 1},

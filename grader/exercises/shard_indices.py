@@ -14,7 +14,7 @@ def judge(calls: list[Call], answers: list) -> Finding:
     shards = list(zip(calls, answers, strict=True))
     findings = [_one(call, answer) for call, answer in shards]
     if not any(finding.seen for finding in findings):
-        findings = [_two(*first, *second) for first, second in combinations(shards, 2)]
+        findings = [_two(*first, *second) for first, second in combinations(shards, 2)] + [_left_over(shards)]
     return next((finding for finding in findings if finding.seen), Finding())
 
 
@@ -45,7 +45,9 @@ def _two(call: Call, shard: list[int], other: Call, other_shard: list[int]) -> F
     if call == other:
         return Finding() if shard == other_shard else _not_repeated(call)
     if call["rank"] != other["rank"]:
-        return _workers(call["rank"], shard, other["rank"], other_shard)
+        if call["epoch"] == other["epoch"]:
+            return _workers(call["rank"], shard, other["rank"], other_shard)
+        return _handed_on(call["rank"], shard, other["rank"], other_shard)
     return _times(call, shard, other, other_shard)
 
 
@@ -62,6 +64,25 @@ def _workers(rank: int, shard: list[int], other: int, other_shard: list[int]) ->
         advice = "All workers must cut up one and the same order: seed and epoch decide it, and rank has no say in it."
         return Finding(f"workers {rank} and {other} both have image {min(common)}", advice)
     return Finding()
+
+
+def _handed_on(rank: int, shard: list[int], other: int, other_shard: list[int]) -> Finding:
+    if set(shard) != set(other_shard):
+        return Finding()
+    advice = "Shuffle all images anew in each epoch, then cut: these shards only change hands."
+    return Finding(f"worker {other} has in one epoch what worker {rank} has in another", advice)
+
+
+def _left_over(shards: list[tuple[Call, list[int]]]) -> Finding:
+    """Whether the images that nobody uses change with the epoch: one worker's calls cannot tell."""
+    used: dict[int, set[int]] = {}
+    for call, shard in shards:
+        used.setdefault(call["epoch"], set()).update(shard)
+    call = shards[0][0]
+    if call["count"] % call["size"] == 0 or len(used) < 3 or any(use != used[call["epoch"]] for use in used.values()):
+        return Finding()
+    advice = "Shuffle all count images, then leave out the last of that order: else some are never used."
+    return Finding("the same images are left over in each epoch", advice)
 
 
 def _times(call: Call, shard: list[int], other: Call, other_shard: list[int]) -> Finding:
@@ -86,10 +107,20 @@ def _epoch(draw: np.random.Generator, group: str, count: int, size: int) -> Prob
 def _again(draw: np.random.Generator, size: int) -> Probe:
     """One worker's calls for an epoch, the next one, the first once more, and another seed."""
     fixed = {"count": size * int(draw.integers(12, 20)), "rank": int(draw.integers(size)), "size": size}
-    seed, other = draw.choice(1000, 2, replace=False).tolist()
+    seed = int(draw.integers(1000))
+    other = seed + int(draw.integers(2, 1000))  # seed + 1 is the next epoch to whoever adds the two
     epoch = int(draw.integers(20))
     times = (seed, epoch), (seed, epoch + 1), (seed, epoch), (other, epoch)
     return Probe("another order each epoch", [{**fixed, "seed": seed, "epoch": epoch} for seed, epoch in times])
+
+
+def _epochs(draw: np.random.Generator) -> Probe:
+    """All workers' calls for three epochs, with images left over; shards so large that they differ by chance too."""
+    size, seed, first = 3, int(draw.integers(1000)), int(draw.integers(20))
+    count = size * int(draw.integers(12, 20)) + 2
+    times = [(rank, first + later) for later in range(3) for rank in range(size)]
+    calls = [{"count": count, "rank": rank, "size": size, "seed": seed, "epoch": epoch} for rank, epoch in times]
+    return Probe("another order each epoch", calls)
 
 
 def _draw(draw: np.random.Generator) -> list[Probe]:
@@ -100,6 +131,7 @@ def _draw(draw: np.random.Generator) -> list[Probe]:
             for size in (3, 4)
         ),
         *(_again(draw, size) for size in (2, 3)),
+        _epochs(draw),
     ]
 
 

@@ -97,11 +97,18 @@ def _sizes(draw: np.random.Generator, count: int) -> list[int]:
     return (8 * draw.choice(np.arange(2, 33), count, replace=False)).tolist()
 
 
+def _repeated(draw: np.random.Generator, count: int) -> list[int]:
+    """Batch sizes of which two occur twice."""
+    sizes = _sizes(draw, count - 2)
+    return [*sizes, *sizes[1:3]]
+
+
 def _draw(draw: np.random.Generator) -> list[Probe]:
     size = _sizes(draw, 1)
+    noisy = _sizes(draw, 3), _repeated(draw, 5), _repeated(draw, 7)
     return [
         *(Probe("times on a line", [_measured(draw, _sizes(draw, count), 0)]) for count in (2, 4)),
-        *(Probe("times with noise", [_measured(draw, _sizes(draw, count), 9)]) for count in (3, 5, 7)),
+        *(Probe("times with noise", [_measured(draw, sizes, 9)]) for sizes in noisy),
         *(Probe("no line can be found", [_measured(draw, size * count, 9)]) for count in (1, 3)),
     ]
 

@@ -86,7 +86,7 @@ def _draw(draw: np.random.Generator) -> list[Probe]:
     probes.append(_probe(during, 0, warmup, size))
     probes += [_probe(after, warmup + more, warmup, size) for more in (0, 1, draw.integers(2, 500))]
     impossible = (-draw.integers(1, 9), warmup, size), (0, -draw.integers(1, 9), size), (0, warmup, 0)
-    return probes + [_probe(edge, *arguments) for arguments in ((0, 0, size), *impossible)]
+    return probes + [_probe(edge, *arguments) for arguments in ((0, 0, size), (warmup // 2, warmup, 1), *impossible)]
 
 
 EXERCISE = Compared(

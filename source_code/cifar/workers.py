@@ -74,7 +74,7 @@ def _placement(workers: int, gpus: int, threads: int) -> str:
 
 
 def autocast(device: torch.device) -> AbstractContextManager:
-    """bfloat16 arithmetic where the hardware has it (about twice as fast), float32 elsewhere."""
+    """bfloat16 arithmetic where the hardware has it (it is faster), float32 elsewhere."""
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:

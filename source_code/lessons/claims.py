@@ -69,11 +69,11 @@ def _provisional(found: Series) -> str:
 
 
 def _origin(found: Series) -> str:
-    again = f"<code>{escape(found.claim.command)}</code>"
+    command = escape(found.claim.command)
     if not found.machine:
-        return f"<p>To measure it: {again}</p>"
+        return f"<p>To measure it: <code>{command}</code></p>"
     seeds = "Some arms" if found.missing else f"{found.seeds} seed(s) an arm"
-    return f"<p><small>{seeds}, on {escape(found.machine)}. To repeat it: {again}</small></p>"
+    return f"<p><small>{seeds}, on {escape(found.machine)}. To repeat it: <code>{command} --again</code></small></p>"
 
 
 def _live_verdict(small: Series, full: Series) -> str:

@@ -10,6 +10,7 @@ import sys
 import nbformat
 import pytest
 
+from benchmarks import __main__ as command
 from benchmarks import claims, results, series, spread, table
 from benchmarks.claim import Claim, Picture, Verdict
 from benchmarks.plots import axes
@@ -43,6 +44,16 @@ def test_what_is_done_is_not_repeated(tmp_path):
     heard = []
     series.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
     assert (tmp_path / "a-0.json").read_bytes() == before and len(heard) == 2
+
+
+def test_a_repetition_stands_beside_the_committed_results_and_goes_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(command.claims, "get", lambda id: CLAIM)
+    monkeypatch.setattr(command.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "C03", "--again", "--seeds", "2"])
+    assert command.main() == 0 and "(4 of 4)" in capsys.readouterr().out
+    assert len(list((tmp_path / "runs" / "again" / CLAIM.id).glob("*.json"))) == 4
+    assert command.main() == 0 and "seed" not in capsys.readouterr().out
 
 
 def test_what_is_smaller_or_timed_on_another_machine_is_measured_anew(tmp_path, monkeypatch):

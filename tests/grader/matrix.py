@@ -272,7 +272,7 @@ def run_all(wanted: list[Submission]) -> dict[str, dict]:
 
 def table(wanted: list[Submission], runs: dict[str, dict]) -> str:
     """Submissions against rubric lines, in Markdown. A dot: met; (n): not met, a consequence, costs nothing."""
-    lines = [f"| submission | THREATS | {' | '.join(LINES)} | points | passes | s | as expected |"]
+    lines = [f"| submission | threats | {' | '.join(LINES)} | points | passes | s | as expected |"]
     lines.append("|---" * (len(LINES) + 6) + "|")
     for submission in wanted:
         outcome = Outcome(**runs[submission.id]["outcome"])

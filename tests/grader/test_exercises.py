@@ -93,13 +93,14 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("average_gradients", "sum by images", [0, 0, 0]),
         ("ring_step", "backwards", [0, 0, 0.5]),
         ("ring_step", "always own", [1, 0, 0.5]),
+        ("ring_step", "from the start", [1, 0, 0.5]),
         ("ring_plan", "same", [0, 0, 0.5]),
         ("ring_plan", "late", [2, 1, 0.75]),
         ("ring_plan", "restarted", [2, 0, 0.75]),
         ("ring_plan", "unchecked", [2, 2, 0.5]),
         ("noise_scale", "unchecked", [3, 0]),
-        ("warmup_factor", "endless", [2, 0.33, 0]),
-        ("warmup_factor", "no warmup", [0, 1, 0.25]),
+        ("warmup_factor", "endless", [2, 0.33, 0.2]),
+        ("warmup_factor", "no warmup", [0, 1, 0.4]),
         ("trust_ratio", "without decay", [1, 0, 0.67]),
         ("trust_ratio", "undefined", [1, 2, 0]),
         ("bug_zoo", "any difference", [1, 1, 1, 1, 0]),
@@ -121,6 +122,7 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("rate_at", "once", [1, 0.57, 1.14]),
         ("compare_arms", "population", [1, 1, 1, 1]),
         ("compare_arms", "certain", [1, 0, 1, 0]),
+        ("compare_arms", "pooled", [1, 1, 1, 1]),
         ("compare_arms", "standard deviation", [0.33, 1, 1, 1]),
         ("momentum_correction", "uncorrected", [1, 0, 1]),
         ("momentum_correction", "both", [1, 0, 0]),
@@ -144,7 +146,7 @@ def test_a_mistake_is_not_named_where_other_answers_speak_against_it():
         return size if update >= warmup else 1 + (size - 1) * update / warmup
 
     edge = judged("warmup_factor", without_check).groups[2]
-    assert (edge.right, edge.probes, edge.advice) == (3, 4, "")
+    assert (edge.right, edge.probes, edge.advice) == (4, 5, "")
     assert edge.difference.startswith("warmup_factor(-") and edge.difference.endswith("it should raise ValueError")
 
 
@@ -301,6 +303,14 @@ def ascending(count, rank, size, seed, epoch):
     return sorted(by_random(count, rank, size, seed, epoch))
 
 
+def never_the_last(count, rank, size, seed, epoch):
+    return by_random(count // size * size, rank, size, seed, epoch)
+
+
+def handed_on(count, rank, size, seed, epoch):
+    return by_random(count, (rank + epoch) % size, size, seed, 0)
+
+
 def within_the_shard(count, rank, size, seed, epoch):
     own = unshuffled(count, rank, size, seed, epoch)
     return [own[at] for at in by_random(len(own), 0, 1, seed, epoch)]
@@ -326,15 +336,17 @@ def one_number(count, rank, size, seed, epoch):
     ("function", "points", "advice"),
     [
         (everybody_all, [0.5, 0, 0], "Divide the images"),
-        (everybody_the_same, [0.5, 0, 2], "Identical shards"),
-        (seeded_by_rank, [0.5, 0, 2], "rank has no say in it"),
+        (everybody_the_same, [0.5, 0, 1.33], "Identical shards"),
+        (seeded_by_rank, [0.5, 0, 1.33], "rank has no say in it"),
         (unseeded, [0.5, 0, 0], "Make a generator of your own"),
-        (unequal, [2, 0, 2], "equally many"),
+        (unequal, [2, 0, 1.33], "equally many"),
         (unshuffled, [2, 1, 0], "let epoch change the order"),
         (without_epoch, [2, 1, 0], "let epoch change the order"),
-        (without_seed, [2, 1, 0], "let seed change the order"),
+        (without_seed, [2, 1, 0.67], "let seed change the order"),
         (ascending, [2, 1, 0], "do not sort it again"),
         (within_the_shard, [2, 1, 0], "Shuffle all images, then cut"),
+        (never_the_last, [2, 1, 1.33], "else some are never used"),
+        (handed_on, [2, 1, 1.33], "only change hands"),
         (with_replacement, None, "do not draw images one by one"),
         (from_one, None, "from 0 to count - 1"),
         (as_floats, [0, 0, 0], "An index is a whole number"),

@@ -1,4 +1,4 @@
-"""What learners hand over becomes a clean folder, or one line; every trick of THREATS.md rows 36, 37 and 43."""
+"""What learners hand over becomes a clean folder, or one line; every trick of rows 36, 37 and 43 of the threats."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""Answers from notebooks, also where cells were deleted, doubled, renamed or retyped (THREATS.md, row 42)."""
+"""Answers from notebooks, also where cells were deleted, doubled, renamed or retyped (row 42 of the threats)."""
 
 import json
 

@@ -382,9 +382,9 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     results = grade(WRONG)
     advice = {id: [group.advice for group in result.groups] for id, result in results.items()}
     assert points(results) == {
-        "average_gradients": 1.33, "ring_step": 0.5, "ring_plan": 3.75, "noise_scale": 1, "warmup_factor": 3.75,
+        "average_gradients": 1.33, "ring_step": 0.5, "ring_plan": 3.75, "noise_scale": 1, "warmup_factor": 3.8,
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
-        "squared_error": 0.33, "step_time": 1, "pipeline_rate": 2, "traffic": 2, "rate_at": 1.58, "compare_arms": 2,
+        "squared_error": 0.33, "step_time": 1, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
         "momentum_correction": 2, "effective_batch": 3, "updates_made": 2,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
