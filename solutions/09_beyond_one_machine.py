@@ -160,6 +160,7 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 updates(wrapped, optimizer, dist.get_rank(), dist.get_world_size())
 if dist.get_rank() == 0:
     torch.save(net.state_dict(), "ddp.pt")
+del wrapped  # it holds the process group, whose threads must end before Python does
 dist.destroy_process_group()
 """
 Path("with_horovod.py").write_text(HOROVOD)
