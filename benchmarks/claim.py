@@ -5,8 +5,8 @@ One module a claim in `benchmarks/claims/`, named by its id, which holds `CLAIM`
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
@@ -40,9 +40,10 @@ class Claim:
     """A claim and its experiment.
 
     `run(arm, seed, settings)` measures once; `judge` and `picture` get the values of all runs. `settings` are the full
-    experiment's: results with fewer seeds, or with a smaller number in any setting, are provisional. `quick` replaces
-    some of the settings where a learner waits for the run (15 s at most on 2 cores for all arms and one seed);
-    `caution` says why such a small run may disagree with the full one.
+    experiment's: results with fewer seeds, or with a smaller number in any setting, are provisional. Arms that only
+    choose a setting for another one may do with fewer `seeds_to_choose`. `quick` replaces some of the settings where a
+    learner waits for the run (15 s at most on 2 cores for all arms and one seed); `caution` says why such a small run
+    may disagree with the full one.
     """
 
     id: str
@@ -59,6 +60,11 @@ class Claim:
     caution: str
     alone: bool = False  # measures time: nothing else should run on the machine
     partial: bool = False  # `picture` draws the arms that have runs where others have none
+    seeds_to_choose: Mapping[str, int] = field(default_factory=dict)  # by arm, of those that need fewer than `seeds`
+
+    def seeds_of(self, arm: str) -> int:
+        """How many seeds an arm needs."""
+        return self.seeds_to_choose.get(arm, self.seeds)
 
     @property
     def command(self) -> str:

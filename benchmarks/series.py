@@ -20,10 +20,19 @@ class Series:
 
     @property
     def runs(self) -> Runs:
-        """The measured values, of the seeds that all measured arms have: of an interrupted series, the whole part."""
-        seeds = [{file["seed"] for file in files} for files in self.files.values() if files]
-        shared = set.intersection(*seeds) if seeds else set()
-        return {arm: [file["values"] for file in files if file["seed"] in shared] for arm, files in self.files.items()}
+        """The measured values, of the seeds that all measured arms have: of an interrupted series, the whole part.
+
+        All that need as many seeds, that is: an arm that needs two takes none from those that need five.
+        """
+        shared = {}  # by number of seeds needed
+        for arm, files in self.files.items():
+            if files:
+                needed, seeds = self.claim.seeds_of(arm), {file["seed"] for file in files}
+                shared[needed] = shared.get(needed, seeds) & seeds
+        return {
+            arm: [file["values"] for file in files if file["seed"] in shared[self.claim.seeds_of(arm)]]
+            for arm, files in self.files.items()
+        }
 
     @property
     def missing(self) -> list[str]:
@@ -33,14 +42,18 @@ class Series:
 
     @property
     def seeds(self) -> int:
-        """Seeds that all arms have."""
-        return min(len(values) for values in self.runs.values())
+        """Seeds that all arms have, those aside that need fewer than the claim declares."""
+        runs, few = self.runs, self.claim.seeds_to_choose
+        return min(len(values) for arm, values in runs.items() if arm not in few)
 
     @property
     def provisional(self) -> str:
         """Why the verdict does not count yet, in a few words; empty if it does."""
         if self.seeds < self.claim.seeds:
             return f"{self.seeds} of {self.claim.seeds} seeds"
+        for arm, needed in self.claim.seeds_to_choose.items():
+            if (seeds := len(self.runs[arm])) < needed:
+                return f"{seeds} of {needed} seeds of {arm}"
         stored = (file["settings"] for files in self.files.values() for file in files)
         small = {name for settings in stored for name in below(settings, self.claim.settings)}
         return f"smaller than declared: {', '.join(sorted(small))}" if small else ""
@@ -89,9 +102,11 @@ def missing(
 ) -> Iterator[tuple[str, int, Path]]:  # fmt: skip
     """Arm, seed and file of the runs that have not been done so; one seed of all arms before the next seed."""
     here = results.kind(results.machine()) if claim.alone else None
-    for seed in seeds:
+    for number, seed in enumerate(seeds):
         for arm in arms:
             path = folder / f"{arm}-{seed}.json"
+            if arm in claim.seeds_to_choose and number >= claim.seeds_to_choose[arm]:
+                continue
             if not path.exists() or not _usable(json.loads(path.read_text()), settings, here):
                 yield arm, seed, path
 

@@ -90,6 +90,19 @@ def test_few_seeds_and_small_settings_are_provisional(tmp_path):
     assert measured(tmp_path / "c", images=11).provisional == ""
 
 
+def test_an_arm_that_only_chooses_a_setting_needs_fewer_seeds(tmp_path):
+    claim, heard = dataclasses.replace(CLAIM, seeds_to_choose={"a-b": 1}), []
+    series.measure(claim, tmp_path, CLAIM.settings, range(3), CLAIM.arms, heard.append)
+    found = series.saved(claim, tmp_path)
+    assert len(heard) == 4 and (len(found.runs["a"]), len(found.runs["a-b"])) == (3, 1)
+    assert found.seeds == 3 and found.provisional == "" and found.verdict.word == "holds"
+    (tmp_path / "a-2.json").unlink()
+    (tmp_path / "a-1.json").unlink()
+    assert series.saved(claim, tmp_path).provisional == "1 of 2 seeds"
+    more = dataclasses.replace(CLAIM, seeds=1, seeds_to_choose={"a-b": 2})
+    assert series.saved(more, tmp_path).provisional == "1 of 2 seeds of a-b"
+
+
 def test_without_an_arm_there_is_no_verdict(tmp_path):
     found = measured(tmp_path)
     assert found.verdict.word == "holds"
