@@ -69,6 +69,7 @@
 # - Goyal and others: *Accurate, large minibatch SGD: training ImageNet in 1 hour*, 2017. arXiv:1706.02677
 # - Ioffe, Szegedy: *Batch normalization: accelerating deep network training by reducing internal covariate shift*, 2015.
 #   arXiv:1502.03167
+# - Pascanu, Mikolov, Bengio: *On the difficulty of training recurrent neural networks* (clipping), 2012. arXiv:1211.5063
 # - Kingma, Ba: *Adam: a method for stochastic optimization*, 2014. arXiv:1412.6980
 # - Malladi, Lyu, Panigrahi, Arora: *On the SDEs and scaling rules for adaptive gradient algorithms*, 2022.
 #   arXiv:2205.10287
