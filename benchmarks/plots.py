@@ -28,6 +28,7 @@ STYLE = {
     "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False, "axes.spines.right": False,
     "font.size": 10, "legend.frameon": False, "lines.markersize": 4, "lines.linewidth": 1.5,
 }  # fmt: skip
+LOOKS = tuple(STYLE["axes.prop_cycle"])  # colour, line and marker of each line, where several lines look alike
 SIZE = (8.0, 3.6)  # inches: a page's width
 
 

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.plots import axes
+from benchmarks.plots import LOOKS, axes
 from benchmarks.speed.tables import Table, told
 from cifar.launch import running
 
@@ -159,7 +159,7 @@ def picture(runs: Runs) -> Picture:
     for at, (arm, (name, _)) in enumerate(PROGRAMS.items()):
         for number, one in enumerate(runs[arm]):
             accuracy = [100 * found for found in one["accuracy"]]
-            ax.plot(one["seconds"], accuracy, color=f"C{at}", linestyle="-", label="" if number else name)
+            ax.plot(one["seconds"], accuracy, **LOOKS[at], linewidth=1, label="" if number else name)
     for target in TARGETS:
         ax.axhline(100 * target, color="#888888", linewidth=0.8, linestyle=":", marker="")
     ax.legend(fontsize=8, loc="lower right")

@@ -110,7 +110,7 @@ def picture(runs: Runs) -> Picture:
             reach = [middle - [of.min() for of in found], [of.max() for of in found] - middle]
             ax.bar(np.arange(2) + 0.17 * (at - 2), middle, 0.15, yerr=reach, capsize=2, label=label)
         ax.set_xticks(range(2), map(str, BATCHES))
-    axes[0].legend(fontsize=8, loc="lower right")
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=len(WAYS), loc="outside lower center")
     shares = {
         name: f"{np.median(ratios(runs, network, 64, 'alone')):.0%} with 64 images a worker and "
         f"{np.median(ratios(runs, network, 512, 'alone')):.0%} with 512"

@@ -183,7 +183,7 @@ def picture(runs: Runs) -> Picture:
         reach = [centre - [of.min() for of in found], [of.max() for of in found] - centre]
         left.errorbar(SIZES, centre, reach, capsize=3, label=name)
         model = [predicted(runs, way, size) for size in SIZES]
-        left.plot(SIZES, model, ":", marker="", color=left.lines[-1].get_color(), label="its model")
+        left.plot(SIZES, model, ":", marker="", color=left.lines[-1].get_color(), label=f"model, {name}")
         middle.plot(SIZES, [np.median(_memory(runs, way, size)) for size in SIZES], label=name)
     for size in SIZES:
         reached = [run["epochs"] for run in runs[f"epochs-{size}"] if run["epochs"] is not None]

@@ -117,19 +117,23 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """A bar an arm, of its parts' medians."""
-    figure, ax = axes("minutes", "", size=(8.0, 3.6))
-    begin = np.zeros(len(ARMS))
-    for number, name in enumerate(names(runs)):
-        width = np.array([np.median(seconds(runs, arm, name) or [0]) / 60 for arm in ARMS])
-        ax.barh(range(len(ARMS)), width, 0.5, begin, label=name, color=f"C{number}", hatch="//" if number > 9 else "")
-        begin += width
-    ax.set_yticks(range(len(ARMS)), ARMS.values())
-    ax.legend(fontsize=7, ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
-    parts = "; ".join(f"{name}: {total:.1f} minutes" for name, total in zip(ARMS.values(), begin, strict=True))
+    """A row a part, a bar an arm: medians."""
+    parts = names(runs)
+    figure, ax = axes("minutes", "", size=(8.0, 0.8 + 0.3 * len(parts)))
+    for shift, (arm, label) in enumerate(ARMS.items()):
+        lengths = [np.median(seconds(runs, arm, name) or [0]) / 60 for name in parts]
+        ax.barh(
+            np.arange(len(parts)) + 0.4 * (shift - 0.5), lengths, 0.38, color=("#888888", "#0b3c5d")[shift], label=label
+        )
+    ax.set_yticks(range(len(parts)), parts)
+    ax.invert_yaxis()
+    ax.legend(loc="lower right")
+    totals = ((label, np.median([run["seconds"] for run in runs[arm]]) / 60) for arm, label in ARMS.items())
+    told_totals = "; ".join(f"{label}: {total:.1f} minutes" for label, total in totals)
     return Picture(
-        figure, f"A bar a start, of its parts. {parts}.", f"{parts} (medians). System packages were there already."
-    )
+        figure, f"Two bars a part of the start. In all, {told_totals}.",
+        f"In all, {told_totals} (medians). System packages were there already.",
+    )  # fmt: skip
 
 
 CLAIM = Claim(
