@@ -59,13 +59,24 @@ def _compare(id: str, folder: Path, args: argparse.Namespace, console: Console) 
 
     claim = speed.get(id)
     if not args.show:
-        settings = series.settings(claim, args.quick, "cpu")
+        settings = series.settings(claim, args.quick, _device(id))
         seeds = range(args.rounds or (1 if args.quick else claim.seeds))
         series.measure(claim, folder, settings, seeds, claim.arms, _say(console))
     saved = series.saved(claim, folder)
     if shown := _show(saved, page.command(id), console):
         console.print(page.rich_table(saved))
     return shown
+
+
+def _device(id: str) -> str:
+    """Where a comparison computes; ends the program with one line where that is a GPU and there is none."""
+    import torch
+
+    if id != "gpu":
+        return "cpu"
+    if not torch.cuda.is_available():
+        stop(f"{speed.LONG[id]} needs a GPU: PyTorch sees no GPU here", "benchmarks", 2)
+    return "cuda"
 
 
 def _claims(args: argparse.Namespace, console: Console) -> bool:
@@ -115,6 +126,7 @@ COMMANDS = {
 ABOUT = {  # the long comparisons
     "accuracy": "how long our programs and others take to test accuracies of 80, 88 and 90 percent",
     "kept": "whether what makes training fast costs test accuracy, over seeds",
+    "gpu": "how long one worker, and four that share a GPU, take to 94 percent, beside airbench94",
     "start": "how long from a clone to a grade card, part by part, with empty caches and with full ones",
 }
 

@@ -1,4 +1,4 @@
-"""To 90 % test accuracy as fast as we can on a few cores: a network and a recipe made for speed.
+"""To 90 % test accuracy as fast as we can on a few cores, to 94 % on a GPU: a network and a recipe made for speed.
 
 horovodrun -np 4 python source_code/cifar_fast.py
 
@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from cifar import cli, training, workers
 from cifar.data import load, mirror, move, normalise, shard, shuffle, updates_per_epoch
-from cifar.fast import WHITENING_IMAGES, Averaged, FastNet, pixels, triangle, whiten
+from cifar.fast import PLANS, WHITENING_IMAGES, Averaged, FastNet, triangle, whiten
 
 args = cli.parse(__doc__, epochs=10, batch_size=128, lr=1.5)  # the rate of a global batch of 1,024
 BIAS_FACTOR, DECAY, WHITENING_EPOCHS = 64, 0.002, 3  # airbench's: rate of norms' biases, weight decay an update
@@ -24,7 +24,8 @@ device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
 torch.manual_seed(args.seed + hvd.rank())
 
 train, test = load(args.data_dir, device, args.images, args.test_images)
-net = FastNet().to(device)
+plan = PLANS[device.type]
+net = FastNet(plan.widths).to(device)
 whiten(net, normalise(train.images[:WHITENING_IMAGES]))
 weights = [weight for weight in net.parameters() if weight.requires_grad and weight.dim() > 1]
 biases = [module.bias for module in net.modules() if isinstance(module, BatchNorm2d)]
@@ -48,7 +49,7 @@ mirrored = torch.rand(len(train), generator=torch.Generator().manual_seed(args.s
 record = training.Record(args, write=hvd.rank() == 0)
 for epoch in range(args.epochs):
     net.train()
-    net.pixels = pixels(epoch, args.epochs)  # also for this epoch's evaluation: a network knows one size at a time
+    net.pixels = plan.pixels(epoch, args.epochs)  # also for this epoch's evaluation: a network knows one size at a time
     order, total, count = shuffle(len(train), args.seed, epoch), torch.zeros((), device=device), 0
     for indices in shard(order, hvd.rank(), hvd.size()).split(args.batch_size):
         images, labels = train.batch(indices)
@@ -66,7 +67,8 @@ for epoch in range(args.epochs):
     if epoch == args.epochs - 1:
         average.update(1.0)
     hvd.grouped_allreduce_(training.running_statistics(net))
-    correct = training.count_correct(net, test, torch.arange(hvd.rank(), len(test), hvd.size()))
+    mine = torch.arange(hvd.rank(), len(test), hvd.size())
+    correct = training.count_correct(plan.evaluated(net), test, mine)
     correct = hvd.allreduce(correct, op=hvd.Sum)
     record.add(scheduler.get_last_lr()[0], hvd.allreduce(total / count), correct / len(test), len(order))
 if hvd.rank() == 0:

@@ -9,7 +9,9 @@ import importlib
 from benchmarks.claim import Claim
 
 SHORT = ("communication", "step", "scaling")  # `make benchmark`
-LONG = {"accuracy": "time-to-accuracy", "kept": "accuracy-kept", "start": "time-to-start"}  # commands of their own
+LONG = {  # commands of their own
+    "accuracy": "time-to-accuracy", "kept": "accuracy-kept", "start": "time-to-start", "gpu": "time-on-gpu",
+}  # fmt: skip
 IDS = (*SHORT, *LONG)
 
 

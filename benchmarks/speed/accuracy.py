@@ -45,10 +45,24 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
         return _watch(program, Path(folder) / "metrics.jsonl", settings["limit"])
 
 
-def launched(program: list, options: dict[str, object]) -> AbstractContextManager[subprocess.Popen]:
+def launched(program: list, options: dict[str, object], workers: int = 0) -> AbstractContextManager[subprocess.Popen]:
     """Starts a program on the workers when it is entered, what Python is to run and its options given."""
-    given = (f"--{name}={value}" for name, value in options.items())
-    return running(["horovodrun", "-np", str(WORKERS), sys.executable, *map(str, program), *given], WORKERS, {})
+    given, workers = (f"--{name}={value}" for name, value in options.items()), workers or WORKERS
+    return running(["horovodrun", "-np", str(workers), sys.executable, *map(str, program), *given], workers, {})
+
+
+def finished(program: list, options: dict[str, object], limit: float, workers: int = 0) -> list[dict]:
+    """What a program's `metrics.jsonl` holds at its end. RuntimeError if it fails, TimeoutExpired past the limit."""
+    with tempfile.TemporaryDirectory(prefix="finished-") as folder:
+        with launched(program, options | {"output-dir": folder}, workers) as launcher:
+            log, _ = launcher.communicate(timeout=limit)
+        if launcher.returncode != 0:
+            raise _failed(launcher, log)
+        return [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
+
+
+def _failed(launcher: subprocess.Popen, log: str) -> RuntimeError:
+    return RuntimeError(f"{' '.join(launcher.args)} failed:\n{log[-2000:]}")
 
 
 def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, limit: float) -> Values:
@@ -66,7 +80,7 @@ def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, lim
                 raise TimeoutError  # which ends the program
             _note(found, metrics, started, used)
         if launcher.returncode != 0:
-            raise RuntimeError(f"{' '.join(launcher.args)} failed:\n{log[-2000:]}")
+            raise _failed(launcher, log)
     return found
 
 

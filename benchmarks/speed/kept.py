@@ -5,15 +5,11 @@ and add about as often: three of 20 pixels, three of 24 and four of 32 are as ma
 times change no bit of a gradient, as a test shows; grouping changes at most the order of its sums.)
 """
 
-import json
-import tempfile
-from pathlib import Path
-
 import numpy as np
 
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
-from benchmarks.speed.accuracy import launched
+from benchmarks.speed.accuracy import finished
 from benchmarks.speed.tables import Table
 from benchmarks.spread import Difference, deviation, difference, mean_std
 
@@ -32,12 +28,7 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
         "epochs": epochs, "seed": seed, "images": settings["images"], "test-images": settings["test_images"],
         "device": settings["device"],
     }  # fmt: skip
-    with tempfile.TemporaryDirectory(prefix="kept-") as folder:
-        with launched(["-m", "benchmarks.speed.without", arm], options | {"output-dir": folder}) as launcher:
-            log, _ = launcher.communicate(timeout=SECONDS)
-        if launcher.returncode != 0:
-            raise RuntimeError(f"{' '.join(launcher.args)} failed:\n{log[-2000:]}")
-        lines = [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
+    lines = finished(["-m", "benchmarks.speed.without", arm], options, SECONDS)
     return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": sum(line["seconds"] for line in lines)}
 
 

@@ -10,14 +10,16 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 
 from benchmarks import overhead, series, speed
 from benchmarks.__main__ import main
 from benchmarks.claim import Claim, Runs
 from benchmarks.peers import on_peers
-from benchmarks.speed import accuracy, communication, kept, page, scaling, start, step
+from benchmarks.speed import accuracy, airbench94, communication, gpu, kept, page, scaling, start, step
 from benchmarks.workers import AS_IT_IS, on_workers
 from cifar import fast
+from cifar.data import load
 from cifar.fingerprint import fingerprint
 from tests.conftest import REPOSITORY
 
@@ -201,6 +203,59 @@ def test_a_fast_run_without_a_mean_of_speed(arm: str, cifar10: Path, monkeypatch
     monkeypatch.setattr(accuracy, "WORKERS", 2)
     found = kept.run(arm, 0, {**kept.CLAIM.quick, "device": "cpu"})
     assert 0 < found["test_accuracy"] < 1 and found["seconds"] > 0
+
+
+def on_a_gpu(one: float, four: float, accuracy: float = 0.9405) -> Runs:
+    """Five rounds: airbench94 to 94.05 % in three seconds, and ours."""
+    means = {"airbench94": (3.0, 0.9405), "1_worker": (one, accuracy), "4_workers": (four, accuracy)}
+    return {
+        arm: [
+            {"seconds": seconds * factor, "test_accuracy": mean + factor / 1000 - 0.001, "images_per_s": 1000.0}
+            for factor in (0.9, 0.95, 1.0, 1.05, 1.1)
+        ]
+        for arm, (seconds, mean) in means.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("runs", "word"),
+    [
+        (on_a_gpu(4.4, 8.7), "holds"),
+        (on_a_gpu(4.4, 9.0), "depends"),
+        (on_a_gpu(4.6, 9.3), "fails"),
+        (on_a_gpu(4.4, 8.7, accuracy=0.93), "fails"),
+    ],
+)
+def test_on_a_gpu_time_counts_only_with_the_accuracy(runs: Runs, word: str):
+    verdict = gpu.judge(runs)
+    assert verdict.word == word and "times the seconds of airbench94 (the aim: 1.5)" in verdict.sentence
+    assert ("does not reach 94%" in verdict.sentence) == (runs["1_worker"][0]["test_accuracy"] < 0.935)
+    looked_at(gpu.CLAIM, gpu, runs)
+
+
+@pytest.mark.parametrize("arm", ["1_worker", "4_workers"])
+def test_our_arms_of_the_gpu_run(arm: str, cifar10: Path):
+    """Here on the CPU: what runs on a GPU has not been tried."""
+    found = gpu.run(arm, 0, {**gpu.CLAIM.settings, **gpu.CLAIM.quick, "device": "cpu"})
+    assert 0 < found["test_accuracy"] < 1 and found["images_per_s"] == pytest.approx(512 / found["seconds"])
+
+
+def test_airbench_reads_the_courses_images(cifar10: Path, tmp_path: Path):
+    split = load(cifar10, limit=7)[0]
+    airbench94.keep(split, tmp_path / "train.pt")
+    kept = torch.load(tmp_path / "train.pt", weights_only=True)
+    assert kept["images"].shape == (7, 32, 32, 3) and torch.equal(kept["images"][3].permute(2, 0, 1), split.images[3])
+    assert torch.equal(kept["labels"], split.labels) and kept["classes"] == []
+
+
+@pytest.mark.parametrize("command", [["benchmarks", "time-on-gpu", "--quick"], ["benchmarks.speed.airbench94", "0"]])
+def test_without_a_gpu_it_says_so_in_a_line(command: list[str], tmp_path: Path):
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, text=True, cwd=tmp_path,
+        env=os.environ | {"CUDA_VISIBLE_DEVICES": ""},
+    )  # fmt: skip
+    assert done.returncode > 0 and done.stderr.endswith("needs a GPU: PyTorch sees no GPU here\n")
+    assert done.stderr.count("\n") == 1
 
 
 SAID = """\

@@ -7,20 +7,41 @@ import torch
 from torch import nn
 
 from cifar.data import load, mirror, move, normalise
-from cifar.fast import PATCH, Averaged, FastNet, pixels, triangle, whiten
+from cifar.fast import PATCH, PLANS, Averaged, FastNet, Views, pixels, triangle, whiten
 from tests.conftest import SCRIPTS, metrics, run_workers
 
+WIDTHS = PLANS["cpu"].widths
 
-def test_images_become_logits():
-    net = FastNet()
+
+@pytest.mark.parametrize(("device", "millions"), [("cpu", 0.7), ("cuda", 2.0)])
+def test_images_become_logits(device: str, millions: float):
+    net = FastNet(PLANS[device].widths)
     assert net(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
-    assert sum(weight.numel() for weight in net.parameters()) < 0.7e6
+    assert 0.8 * millions < sum(weight.numel() for weight in net.parameters()) / 1e6 < millions
+
+
+def test_cores_see_smaller_images_first_and_are_evaluated_on_images_as_they_are():
+    net = FastNet(WIDTHS)
+    assert PLANS["cpu"].evaluated(net) is net and PLANS["cpu"].pixels(0, 10) == 20
+    assert isinstance(PLANS["cuda"].evaluated(net), Views) and PLANS["cuda"].pixels(0, 10) == 32
+
+
+def test_views_are_mirrored_and_moved_by_a_pixel():
+    """Of a network that reads one pixel left of the middle: it, its mirror image, and what lies beside them."""
+    image = torch.arange(36.0).view(1, 1, 6, 6)
+    read = nn.Conv2d(1, 1, 6, bias=False)
+    nn.init.zeros_(read.weight)
+    read.weight.data[0, 0, 3, 2] = 1.0
+    at = image[0, 0]
+    expected = (at[3, 2] + at[3, 3]) / 4 + (at[2, 1] + at[2, 2]) / 8 + (at[4, 3] + at[4, 4]) / 8
+    assert Views(read)(image).item() == expected
+    assert not Views(read).eval().net.training
 
 
 def test_early_epochs_see_smaller_images_and_the_last_never():
     assert [pixels(epoch, 10) for epoch in range(10)] == [20] * 3 + [24] * 3 + [32] * 4
     assert all(pixels(epochs - 1, epochs) == 32 for epochs in range(1, 40))
-    net, seen = FastNet(), []
+    net, seen = FastNet(WIDTHS), []
     net[0].register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0].shape[-2:]))
     for net.pixels in (20, 24, 32):
         assert net(torch.zeros(2, 3, 32, 32)).shape == (2, 10)
@@ -28,14 +49,14 @@ def test_early_epochs_see_smaller_images_and_the_last_never():
 
 
 def test_a_block_begins_by_passing_its_inputs_on():
-    first = FastNet()[2][0]
+    first = FastNet(WIDTHS)[2][0]
     x = torch.randn(1, first.in_channels, 8, 8)
     assert torch.allclose(first(x)[:, : first.in_channels], x)
 
 
 def test_whitened_patches_are_uncorrelated_and_of_one_size(cifar10: Path):
     images = normalise(load(cifar10, limit=500)[0].images)
-    net = FastNet()
+    net = FastNet(WIDTHS)
     whiten(net, images)
     with torch.no_grad():
         outputs = net[0](images).transpose(0, 1).flatten(1)[: 3 * PATCH**2]
@@ -86,5 +107,5 @@ def test_four_workers_train_it(tmp_path: Path):
     assert done.returncode == 0, done.stderr
     lines = metrics(tmp_path)
     assert len(lines) == 3 and lines[-1]["test_accuracy"] > 0.3 and lines[-1]["train_loss"] < lines[0]["train_loss"]
-    net = FastNet()
+    net = FastNet(WIDTHS)
     net.load_state_dict(torch.load(tmp_path / "model.pt", weights_only=True))
