@@ -70,10 +70,10 @@ def _compare(id: str, folder: Path, args: argparse.Namespace, console: Console) 
 
 def _device(id: str) -> str:
     """Where a comparison computes; ends the program with one line where that is a GPU and there is none."""
-    import torch
-
     if id != "gpu":
         return "cpu"
+    import torch
+
     if not torch.cuda.is_available():
         stop(f"{speed.LONG[id]} needs a GPU: PyTorch sees no GPU here", "benchmarks", 2)
     return "cuda"

@@ -44,7 +44,7 @@ class Series:
     def seeds(self) -> int:
         """Seeds that all arms have, those aside that need fewer than the claim declares."""
         runs, few = self.runs, self.claim.seeds_to_choose
-        return min(len(values) for arm, values in runs.items() if arm not in few)
+        return min((len(values) for arm, values in runs.items() if arm not in few), default=0)
 
     @property
     def provisional(self) -> str:
