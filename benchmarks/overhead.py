@@ -29,7 +29,7 @@ from grader.isolation import sandbox
 from grader.profile import NETWORK_WIDTH, WORKERS
 from grader.progress import Watch
 
-SIZE = dataclasses.replace(profile.load("full"), name="overhead", epochs=6)  # a run of three minutes or more
+SIZE = dataclasses.replace(profile.load("full"), name="overhead", epochs=10)  # a run of three minutes or more
 LIMIT = 0.05
 FOLDER = results.RESULTS / "overhead"
 

@@ -31,12 +31,13 @@ def write(folder: Path, target: Path) -> None:
     write_whole(target, page)
 
 
-def _graded() -> dict[str, str]:
+def _graded() -> dict[str, str | int]:
     """What being graded costs a run, and where that was measured, in words; empty if it has not been."""
     if not (found := overhead.pairs()):
         return {}
     machines = sorted({results.described(run["machine"]) for pair in found for run in pair})
-    return {"told": overhead.sentence(found), "machine": "; ".join(machines)}
+    epochs = found[0][0]["settings"]["epochs"]
+    return {"told": overhead.sentence(found), "machine": "; ".join(machines), "epochs": epochs}
 
 
 def _section(saved: Series) -> dict:
