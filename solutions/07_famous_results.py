@@ -344,6 +344,10 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 # warmup, weight decay, label smoothing, and for all optimizers. That clipping helped SGD does not show that such tuning
 # would close the rest of the distance, nor that it would not.
 #
+# Look at the bars, too. The rate that is chosen without clipping has by far the longest: the seed that chose it did not
+# see that it lies at an edge, where another seed can break. Choosing by one run is cheap, and partly luck; a mean over
+# seeds would have told, at five times the price.
+#
 # ## How to read this, fairly
 #
 # - **The drop of the naive row.** Compare `1-base` with `8-same-base` and `8-base`. Both make an eighth of the updates.
