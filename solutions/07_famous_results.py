@@ -307,21 +307,21 @@ if arms:
 NAMES = {"sgd": "SGD", "clipped": "SGD, clipped", "lamb": "LAMB"}
 figure, (left, right) = panels(("peak rate, SGD", "test accuracy (%)"), ("peak rate, LAMB", "test accuracy (%)"))
 best = []
-for name, ax in (("sgd", left), ("clipped", left), ("lamb", right)):
-    found = {rate: 100 * np.array(accuracies(full.runs, f"8-{name}-{rate}")) for rate in RATES[name]}
-    found = {rate: values for rate, values in found.items() if len(values)}
-    means = [values.mean() for values in found.values()]
-    bars = [deviation(values) if len(values) > 1 else np.nan for values in found.values()]
-    ax.errorbar(list(found), means, bars, capsize=3, label=NAMES[name])
+for ax, names in ((left, ("sgd", "clipped")), (right, ("lamb",))):
+    for name in names:
+        found = {rate: 100 * np.array(accuracies(full.runs, f"8-{name}-{rate}")) for rate in RATES[name]}
+        found = {rate: values for rate, values in found.items() if len(values)}
+        means = [values.mean() for values in found.values()]
+        bars = [deviation(values) if len(values) > 1 else np.nan for values in found.values()]
+        ax.errorbar(list(found), means, bars, capsize=3, label=NAMES[name])
+        if values := accuracies(full.runs, CHOSEN[name]):
+            best.append(f"{NAMES[name]} {mean_std(values, 100, 1)} %")
+    rates = sorted({rate for name in names for rate in RATES[name]})
     ax.set_xscale("log")
-    if values := accuracies(full.runs, CHOSEN[name]):
-        best.append(f"{NAMES[name]} {mean_std(values, 100, 1)} %")
+    ax.set_xticks(rates, map(str, rates))
+    ax.minorticks_off()
+    ax.legend()
 if best:
-    for ax, names in ((left, ("sgd", "clipped")), (right, ("lamb",))):
-        rates = sorted({rate for name in names for rate in RATES[name]})
-        ax.set_xticks(rates, map(str, rates))
-        ax.minorticks_off()
-        ax.legend()
     right.sharey(left)
     left.autoscale(axis="y")  # to the points of both
     text = f"At the chosen rates: {'; '.join(best)}."

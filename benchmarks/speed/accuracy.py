@@ -41,17 +41,17 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1), wall and processor seconds from the launch to each evaluation that ended in time."""
     options = {"seed": seed, "images": settings["images"], "device": settings["device"]}
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
-        program = launched(PROGRAMS[arm][1], options | {"output-dir": folder})
+        program = launched(PROGRAMS[arm][1], options | {"output-dir": folder}, WORKERS)
         return _watch(program, Path(folder) / "metrics.jsonl", settings["limit"])
 
 
-def launched(program: list, options: dict[str, object], workers: int = 0) -> AbstractContextManager[subprocess.Popen]:
-    """Starts a program on the workers when it is entered, what Python is to run and its options given."""
-    given, workers = (f"--{name}={value}" for name, value in options.items()), workers or WORKERS
+def launched(program: list, options: dict[str, object], workers: int) -> AbstractContextManager[subprocess.Popen]:
+    """Starts a program on so many workers when it is entered, what Python is to run and its options given."""
+    given = (f"--{name}={value}" for name, value in options.items())
     return running(["horovodrun", "-np", str(workers), sys.executable, *map(str, program), *given], workers, {})
 
 
-def finished(program: list, options: dict[str, object], limit: float, workers: int = 0) -> list[dict]:
+def finished(program: list, options: dict[str, object], workers: int, limit: float) -> list[dict]:
     """What a program's `metrics.jsonl` holds at its end. RuntimeError if it fails, TimeoutExpired past the limit."""
     with tempfile.TemporaryDirectory(prefix="finished-") as folder:
         with launched(program, options | {"output-dir": folder}, workers) as launcher:

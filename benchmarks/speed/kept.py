@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.plots import axes
-from benchmarks.speed.accuracy import finished
+from benchmarks.speed import accuracy
 from benchmarks.speed.tables import Table
 from benchmarks.spread import Difference, deviation, difference, mean_std
 
@@ -28,7 +28,7 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
         "epochs": epochs, "seed": seed, "images": settings["images"], "test-images": settings["test_images"],
         "device": settings["device"],
     }  # fmt: skip
-    lines = finished(["-m", "benchmarks.speed.without", arm], options, SECONDS)
+    lines = accuracy.finished(["-m", "benchmarks.speed.without", arm], options, accuracy.WORKERS, SECONDS)
     return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": sum(line["seconds"] for line in lines)}
 
 
