@@ -30,26 +30,42 @@ class Projections:
     """Eight random projections of a gradient, the same on every worker.
 
     They are linear: the workers' mean projection is the projection of their mean gradient. Eight numbers then tell
-    whether a worker applied that mean, without keeping a gradient.
+    whether a worker applied that mean, without keeping a gradient. A gradient's signs are the product of a row's and a
+    column's: one product of a matrix and a vector, in one pass over the gradient as it lies in memory.
     """
 
     COUNT = 8
 
     def __init__(self):
-        self.signs = {}
+        self.columns = {}  # number of a parameter, its gradient's strides -> signs along a row, the order of dimensions
+        self.rows = (), None, None  # numbers of parameters, the signs of all their rows, the projection of each row
 
-    def __call__(self, index: int, gradient):
-        """Projections `(8,)` of the gradient of parameter number `index`, each of an eighth of its first dimension."""
+    def along(self, number: int, gradient):
+        """A gradient `(R, ...)` of parameter `number` projected along each row, not yet with the rows' signs: `(R,)`."""
         import torch
 
-        gradient = torch.atleast_1d(gradient.detach()).float()
-        if index not in self.signs:
-            draw = torch.Generator().manual_seed(index)
-            signs = torch.randint(2, gradient.shape, generator=draw) * 2.0 - 1
-            self.signs[index] = torch.empty_like(gradient).copy_(signs)  # in memory as gradients are: that is faster
-        signed = gradient * self.signs[index]
-        sums = signed.sum(tuple(range(1, signed.dim()))) if signed.dim() > 1 else signed
-        return torch.nn.functional.pad(sums, (0, -len(sums) % self.COUNT)).view(self.COUNT, -1).sum(1)
+        gradient = gradient.detach().float()
+        if gradient.dim() < 2:
+            return gradient.reshape(-1)
+        key = number, gradient.stride()
+        if key not in self.columns:
+            order = sorted(range(1, gradient.dim()), key=gradient.stride, reverse=True)
+            signs = draw_signs(number, gradient.shape[1:]).permute([dimension - 1 for dimension in order])
+            self.columns[key] = signs.flatten().to(gradient.device), [0, *order]
+        signs, order = self.columns[key]
+        return torch.mv(gradient.permute(order).flatten(1), signs)
+
+    def __call__(self, along: dict):
+        """The projections `(8,)` of several gradients together: number of a parameter -> what `along` made of it."""
+        import torch
+
+        values = torch.cat(list(along.values()))
+        if self.rows[0] != tuple(along):
+            signs = [draw_signs(~number, rows.shape) for number, rows in along.items()]
+            places = [torch.arange(len(rows)) * self.COUNT // len(rows) for rows in along.values()]
+            self.rows = tuple(along), torch.cat(signs).to(values.device), torch.cat(places).to(values.device)
+        _, signs, places = self.rows
+        return values.new_zeros(self.COUNT).index_add_(0, places, values * signs)
 
 
 class Observer:
@@ -71,7 +87,7 @@ class Observer:
         self.followed = {}  # id of a parameter -> its number, and a weak reference: is it still that parameter?
         self.count = 0
         self.gradients = []  # number of a parameter, its gradient: not projected yet
-        self.local = {}  # number of a parameter -> projections of its gradient
+        self.local = {}  # number of a parameter -> its gradient projected along its rows
         self.applied = self.line = None
         self.root = None
         self.moved = time.monotonic()
@@ -144,8 +160,8 @@ class Observer:
         backward passes. Nothing changes them until then: PyTorch copies a gradient that somebody else holds.
         """
         for number, gradient in self.gradients:
-            projected = self.projections(number, gradient)
-            self.local[number] = self.local[number] + projected if number in self.local else projected
+            along = self.projections.along(number, gradient)
+            self.local[number] = self.local[number] + along if number in self.local else along
         self.gradients.clear()
 
     def before_step(self, optimizer, args, kwargs) -> None:
@@ -164,7 +180,8 @@ class Observer:
             self.applied = None  # Horovod's optimizer averages first, and then calls step() again
             return
         graded = [(self.number(weight), weight.grad) for weight in weights if weight.grad is not None]
-        self.applied = sum(self.projections(number, gradient) for number, gradient in graded if number is not None)
+        along = self.projections.along
+        self.applied = self.projected({number: along(number, grad) for number, grad in graded if number is not None})
 
     def trained(self) -> bool:
         """Whether images or gradients were seen since the last update: a step without only makes the optimizer's state.
@@ -209,12 +226,16 @@ class Observer:
 
     def own(self):
         """What this worker itself computed for the parameters that the update changes: other networks do not matter."""
-        known = (self.computed.get(self.number(weight)) for weight in self.stepped.values())
-        return sum(projected for projected in known if projected is not None)
+        numbers = [self.number(weight) for weight in self.stepped.values()]
+        return self.projected({number: self.computed[number] for number in numbers if number in self.computed})
+
+    def projected(self, along: dict):
+        """The projections `(8,)` of several gradients together; None of no gradient."""
+        return self.projections(along) if along else None
 
     def applied_something(self) -> bool:
         """Whether the last step had a gradient that is not zero."""
-        return self.applied is not None and not isinstance(self.applied, int) and bool(self.applied.any())
+        return self.applied is not None and bool(self.applied.any())
 
     def timeline(self) -> None:
         """Switch Horovod's timeline on for a few updates (all workers call; one writes)."""
@@ -239,6 +260,13 @@ class Observer:
         self.file.write(json.dumps(line) + "\n")
 
 
+def draw_signs(seed: int, shape):
+    """Random signs, -1 or 1, that depend on nothing else."""
+    import torch
+
+    return torch.randint(2, shape, generator=torch.Generator().manual_seed(seed)) * 2.0 - 1
+
+
 def parameters(optimizer) -> list:
     """All parameters of an optimizer, in its order."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
@@ -253,7 +281,7 @@ def fingerprint(tensors) -> int:
 
 def numbers(tensor) -> list[float] | None:
     """A tensor's numbers, to six digits."""
-    return None if tensor is None or isinstance(tensor, int) else [float(f"{value:.6g}") for value in tensor.tolist()]
+    return None if tensor is None else [float(f"{value:.6g}") for value in tensor.tolist()]
 
 
 def horovod_size() -> int:

@@ -49,8 +49,8 @@ class Forger:
             self.write(rank, **start, size=WORKERS, device="cpu", bytes=size, optimizer="SGD")
 
     def projected(self, gradients: list[torch.Tensor]) -> list[float]:
-        vector = sum(self.project(index, gradient) for index, gradient in enumerate(gradients))
-        return [float(f"{value:.6g}") for value in vector.tolist()]
+        along = {index: self.project.along(index, gradient) for index, gradient in enumerate(gradients)}
+        return [float(f"{value:.6g}") for value in self.project(along).tolist()]
 
     def update(self, rate: float, images: list[list[int]], local: list[list[float]], applied: list[float]) -> None:
         self.updates += 1
