@@ -41,7 +41,7 @@ class Projections:
         self.rows = (), None, None  # numbers of parameters, the signs of all their rows, the projection of each row
 
     def along(self, number: int, gradient):
-        """A gradient `(R, ...)` of parameter `number` projected along each row, not yet with the rows' signs: `(R,)`."""
+        """A gradient `(R, ...)` of parameter `number` projected along its rows, without their signs yet: `(R,)`."""
         import torch
 
         gradient = gradient.detach().float()
