@@ -38,7 +38,7 @@ class Projections:
 
     def __init__(self):
         self.columns = {}  # number of a parameter, its gradient's strides -> signs along a row, the order of dimensions
-        self.rows = (), None, None  # numbers of parameters, the signs of all their rows, the projection of each row
+        self.rows = {}  # numbers of parameters -> signs of all their rows, to which of the projections each row belongs
 
     def along(self, number: int, gradient):
         """A gradient `(R, ...)` of parameter `number` projected along its rows, without their signs yet: `(R,)`."""
@@ -59,12 +59,12 @@ class Projections:
         """The projections `(8,)` of several gradients together: number of a parameter -> what `along` made of it."""
         import torch
 
-        values = torch.cat(list(along.values()))
-        if self.rows[0] != tuple(along):
+        values, key = torch.cat(list(along.values())), tuple(along)
+        if key not in self.rows:
             signs = [draw_signs(~number, rows.shape) for number, rows in along.items()]
             places = [torch.arange(len(rows)) * self.COUNT // len(rows) for rows in along.values()]
-            self.rows = tuple(along), torch.cat(signs).to(values.device), torch.cat(places).to(values.device)
-        _, signs, places = self.rows
+            self.rows[key] = torch.cat(signs).to(values.device), torch.cat(places).to(values.device)
+        signs, places = self.rows[key]
         return values.new_zeros(self.COUNT).index_add_(0, places, values * signs)
 
 
@@ -226,8 +226,8 @@ class Observer:
 
     def own(self):
         """What this worker itself computed for the parameters that the update changes: other networks do not matter."""
-        numbers = [self.number(weight) for weight in self.stepped.values()]
-        return self.projected({number: self.computed[number] for number in numbers if number in self.computed})
+        stepped = (self.number(weight) for weight in self.stepped.values())
+        return self.projected({number: self.computed[number] for number in stepped if number in self.computed})
 
     def projected(self, along: dict):
         """The projections `(8,)` of several gradients together; None of no gradient."""
