@@ -50,11 +50,21 @@ def described(machine: dict[str, object]) -> str:
 
 
 def _commit() -> str:
-    """This repository's; a learner's copy is none, and its machine may have no git."""
-    command = ["git", "-C", str(RESULTS.parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    if not shutil.which("git"):
+    """The commit that this repository is at, with "-dirty" where a file differs from it that is no result.
+
+    New and changed results do not count: a series that is measured again changes them itself. The answer is "unknown"
+    without git, as on some learners' machines, and in a learner's copy, which is no repository.
+    """
+    if not shutil.which("git") or not (commit := _git("rev-parse", "--short=12", "HEAD")):
         return "unknown"
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    changed = _git("status", "--porcelain", "--", ":/", f":(exclude){RESULTS}")
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(*arguments: str) -> str:
+    """What a git command says of this repository; empty if it fails."""
+    command = ["git", "-C", str(RESULTS.parent), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def write(path: Path, content: dict) -> None:
