@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import calibrate, claims, overhead, results, series, speed, table
+from benchmarks import calibrate, claims, endings, overhead, results, series, speed, table
 from cifar.cli import OneLineParser, positive
 from cifar.process import stop
 from grader import profile
@@ -39,6 +39,13 @@ def _overhead(args: argparse.Namespace, console: Console) -> bool:
     if not args.show:
         overhead.run(args.pairs, console)
     return overhead.show(console)
+
+
+def _endings(args: argparse.Namespace, console: Console) -> bool:
+    names = args.only or list(endings.PROGRAMS)
+    if not args.show:
+        endings.run(names, args.launches, args.lessons, console)
+    return endings.show(names, console)
 
 
 def _speed(args: argparse.Namespace, console: Console) -> bool:
@@ -118,6 +125,7 @@ def _show(saved: series.Series, command: str, console: Console) -> bool:
 COMMANDS = {
     "calibrate": _calibrate,
     "overhead": _overhead,
+    "endings": _endings,
     "speed": _speed,
     **dict.fromkeys(speed.LONG.values(), _speed),
     "claims": _claims,
@@ -144,6 +152,18 @@ def _parse() -> argparse.Namespace:
     add = commands.add_parser("overhead", help=about, description=about).add_argument
     add("--pairs", type=positive, default=7, metavar="N", help="pairs of runs (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")
+    about = "launch each program that uses torch.distributed many times, and count those that do not end well"
+    add = commands.add_parser("endings", help=about, description=f"{about}; what is done is not repeated").add_argument
+    add("--launches", type=positive, default=200, metavar="N", help="of each program (default: %(default)s)")
+    add("--only", nargs="+", choices=endings.PROGRAMS, metavar="PROGRAM", help="only these programs (default: all)")
+    add(
+        "--lessons",
+        type=Path,
+        default=Path("runs/quick"),
+        metavar="DIR",
+        help="the executed lessons (default: %(default)s)",
+    )
+    add("--show", action="store_true", help="only show what has been counted")
     about = "compare our speed with what people would pick instead, and write the page of it"
     command = commands.add_parser("speed", help=about, description=f"{about}; what is done is not repeated")
     all_of = ", ".join(speed.SHORT)

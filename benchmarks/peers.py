@@ -21,6 +21,7 @@ from pathlib import Path
 import psutil
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # must come before the group exists: its functions' default values would hold the group
 
 from benchmarks import cifar10
 from cifar.data import Split

@@ -159,6 +159,7 @@ from datetime import timedelta
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # must come before the group exists; lesson 09 says why
 from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from benchmarks.wire import kernel_received
@@ -169,7 +170,7 @@ MAIN = """
 torch.set_num_threads(1)
 dist.init_process_group("gloo", timeout=timedelta(seconds=60))
 {name}(*sys.argv[1:])
-dist.destroy_process_group()
+dist.destroy_process_group()  # the group's threads end here, before Python itself ends
 """
 
 

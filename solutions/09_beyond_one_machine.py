@@ -150,6 +150,7 @@ if hvd.rank() == 0:
 DDP = f"""
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # must come before the group exists
 from torch.nn.parallel import DistributedDataParallel
 {SHARED}
 dist.init_process_group("gloo")
@@ -160,8 +161,8 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
 updates(wrapped, optimizer, dist.get_rank(), dist.get_world_size())
 if dist.get_rank() == 0:
     torch.save(net.state_dict(), "ddp.pt")
-del wrapped  # it holds the process group, whose threads must end before Python does
-dist.destroy_process_group()
+del wrapped  # the wrapper holds the group
+dist.destroy_process_group()  # now nothing holds the group, so its threads end here
 """
 Path("with_horovod.py").write_text(HOROVOD)
 written = Path("with_ddp.py").write_text(DDP)
@@ -190,6 +191,32 @@ print(f"relative difference of the weights after ten updates: {difference:.1e}")
 assert difference < 1e-12
 
 # %% [markdown]
+# **The ending.** Two lines of the DDP program look as if they could go: `import torch.distributed.nn` and `del wrapped`.
+# Without either of them the program works, and then fails now and then, after all of its work is done. The last line
+# that you see is `terminate called without an active exception`.
+#
+# This is why. A process group has threads of its own, which exchange the gradients. `dist.destroy_process_group()` ends
+# these threads, but only when nothing else in the program holds the group. Two things hold it:
+#
+# - **The DDP wrapper.** Delete it first. If your training is a function, the wrapper goes when the function returns.
+# - **The module `torch.distributed.nn`, if it is imported late.** Its functions have a parameter `group=group.WORLD`.
+#   Python computes such a default value once, when the module is imported, and keeps it. If the group exists by then,
+#   the module holds it until the end of the program. `DistributedDataParallel(net)` imports this module itself. So
+#   import it before `init_process_group`, while there is no group to hold.
+#
+# A thread that is not ended goes on while Python shuts down. It may still have to give back what it used for the last
+# gradient, and it needs Python's lock for that. Python no longer gives the lock to anyone: it ends the thread in the
+# middle of its work, and that aborts the whole process. Your launcher then reports a failed run. We launched the
+# program many times, with the import and without it:
+
+# %%
+from benchmarks import endings
+
+for name in ("with_ddp", endings.LATE):
+    counts = endings.read(name)
+    print(f"{name}: {counts['failures']} of {counts['launches']} launches failed")
+
+# %% [markdown]
 # Line by line:
 #
 # | what | Horovod | PyTorch DDP |
@@ -205,6 +232,7 @@ assert difference < 1e-12
 # | shards | your indices, or `DistributedSampler` | `DistributedSampler`, with `set_epoch` for a new shuffle |
 # | uneven batches | not allowed (a join operation exists) | `with wrapped.join():` |
 # | one writer | `if hvd.rank() == 0:` | `if dist.get_rank() == 0:` |
+# | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #
 # Two differences bite. Horovod's all-reduce *averages* by default, PyTorch's *sums*. And `DistributedSampler` **pads**:
