@@ -13,29 +13,40 @@ from lessons import execute, pages, profile
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status 0 if all were executed, 1 if a cell failed, 2 if a lesson cannot be read, 130 on an interrupt."""
+    """Exit status 0 if all were executed, 1 if a cell failed, 2 if a lesson cannot be read, 130 on an interrupt.
+
+    A lesson that fails does not keep the others from being executed, nor their pages from being written.
+    """
     args = _parse(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that workers are ended, as on Ctrl-C
     folder = args.output or Path("runs") / args.profile
     try:
-        _execute(_chosen(args.only), folder, args)
+        failures = _execute(_chosen(args.only), folder, args)
         index = pages.write(build.lessons(build.SOLUTIONS), folder, args.profile, table.rows())
-    except execute.CellError as error:
-        return _say(f"{error}. To repeat: {_repeat(args, error.lesson[:2])}", 1)
     except build.LessonError as error:
         return _say(str(error), 2)
     except KeyboardInterrupt:
         return _say("interrupted; what is executed is kept, the same command goes on", 130)
-    print(f"pages: {index}")
+    print(f"pages: {index}", flush=True)
+    if failures:
+        numbers = " ".join(error.lesson[:2] for error in failures)
+        return _say(f"{len(failures)} failed. To repeat: {_repeat(args, numbers)}", 1)
     return 0
 
 
-def _execute(sources: list[Path], folder: Path, args: argparse.Namespace) -> None:
-    """Execute lesson by lesson, saying a line of each."""
+def _execute(sources: list[Path], folder: Path, args: argparse.Namespace) -> list[execute.CellError]:
+    """Execute lesson by lesson, and print a line for each; what failed."""
+    failures = []
     for at, source in enumerate(sources, 1):
-        done = execute.execute(source, profile.parameters(args.profile), folder, args.again)
-        said = "as executed before" if done.kept else f"{done.seconds:.0f} s"
+        try:
+            done = execute.execute(source, profile.parameters(args.profile), folder, args.again)
+            said = "as executed before" if done.kept else f"{done.seconds:.0f} s"
+        except execute.CellError as error:
+            failures.append(error)
+            said = "failed"
+            _say(str(error), 1)
         print(f"{at}/{len(sources)}  {source.stem}  {said}", flush=True)
+    return failures
 
 
 def _chosen(only: list[str]) -> list[Path]:
@@ -46,9 +57,9 @@ def _chosen(only: list[str]) -> list[Path]:
     return [source for source in sources if not only or source.name[:2] in only]
 
 
-def _repeat(args: argparse.Namespace, number: str) -> str:
+def _repeat(args: argparse.Namespace, numbers: str) -> str:
     output = f" --output {shlex.quote(str(args.output))}" if args.output else ""
-    return f"python -m lessons --profile {args.profile} --only {number}{output}"
+    return f"python -m lessons --profile {args.profile} --only {numbers}{output}"
 
 
 def _say(message: str, status: int) -> int:

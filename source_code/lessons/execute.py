@@ -49,6 +49,14 @@ class CellError(Exception):
 
 
 @dataclass(frozen=True)
+class Failed:
+    """A lesson that failed when it was last executed: its notebook up to the cell that failed, and a line on why."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True)
 class Executed:
     """An executed lesson: its source, its notebook, how long it took, and whether that was in an earlier run."""
 
@@ -81,7 +89,7 @@ def execute(source: Path, parameters: dict, folder: Path, again: bool = False) -
         _failed(path).unlink(missing_ok=True)
     except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:
         told = _told(error, part, notebook)
-        part.replace(_failed(path))
+        _keep_failed(part, told, _failed(path))
         raise CellError(source.stem, told) from None
     finally:
         part.unlink(missing_ok=True)
@@ -92,6 +100,20 @@ def kept(source: Path, folder: Path) -> Executed | None:
     """The executed notebook of a lesson in a folder, however old; None if there is none."""
     path = _path(source, folder)
     return Executed(source, path, _note(path)["seconds"], kept=True) if path.is_file() else None
+
+
+def failed(source: Path, folder: Path) -> Failed | None:
+    """What is left in a folder of a lesson that failed when it was last executed; None if it did not."""
+    path = _failed(_path(source, folder))
+    return Failed(path, nbformat.read(path, as_version=4).metadata[KEY]["error"]) if path.is_file() else None
+
+
+def _keep_failed(part: Path, told: str, path: Path) -> None:
+    """Keep a notebook up to the cell that failed, with the error in its metadata."""
+    notebook = nbformat.read(part, as_version=4)
+    notebook.metadata[KEY] = {"error": told}
+    part.write_text(build.text(notebook), encoding="utf-8")
+    part.replace(path)
 
 
 def _path(source: Path, folder: Path) -> Path:

@@ -17,7 +17,7 @@ from pygments.formatters import HtmlFormatter
 
 from benchmarks.table import Row
 from grader.whole import write_whole
-from lessons.execute import Executed, kept
+from lessons.execute import Executed, Failed, failed, kept
 
 HERE = Path(__file__).parent
 PAGES = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
@@ -49,10 +49,18 @@ class _Exporter(HTMLExporter):
 
 
 def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> Path:
-    """Write a page for each executed lesson in `folder`, and `index.html`, whose path is returned."""
+    """Write a page for each executed lesson in `folder`, and `index.html`, whose path is returned.
+
+    A lesson that failed has a page too, up to the cell that failed. The index says what failed.
+    """
     done = {source: executed for source in sources if (executed := kept(source, folder))}
-    lessons = [_entry(source, done.get(source)) for source in sources]
-    there = [lesson for lesson in lessons if lesson["page"]]
+    lessons = [_entry(source, done.get(source), failed(source, folder)) for source in sources]
+    there = [lesson for lesson in lessons if lesson["page"] and not lesson["error"]]
+    for failure in filter(None, (failed(source, folder) for source in sources)):
+        write_whole(failure.path.with_suffix(".html"), lesson_page(nbformat.read(failure.path, as_version=4)))
+    for old in {page for source in sources for page in folder.glob(f"{source.stem}*.html")}:
+        if not old.with_suffix(".ipynb").exists():
+            old.unlink()  # the page of an execution that a newer one has replaced
     for executed, before, after in zip(done.values(), [None, *there], [*there[1:], None], strict=False):
         page = lesson_page(nbformat.read(executed.path, as_version=4), before, after)
         write_whole(executed.path.with_suffix(".html"), page)
@@ -78,12 +86,16 @@ def title(notebook: NotebookNode) -> str:
     return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "Lesson")
 
 
-def _entry(source: Path, executed: Executed | None) -> dict:
-    """What the index says of a lesson."""
-    if executed is None:
-        return {"name": source.stem, "title": source.stem, "page": "", "seconds": 0}
-    named = title(nbformat.read(executed.path, as_version=4))
-    return {"name": source.stem, "title": named, "page": f"{source.stem}.html", "seconds": executed.seconds}
+def _entry(source: Path, executed: Executed | None, failure: Failed | None) -> dict:
+    """What the index says of a lesson: its page, the seconds that it took, and the error if it failed."""
+    there = executed or failure
+    entry = {"name": source.stem, "title": source.stem, "page": "", "seconds": 0, "error": ""}
+    if there:
+        named = title(nbformat.read(there.path, as_version=4))
+        entry |= {"title": named, "page": there.path.with_suffix(".html").name}
+    if executed:
+        return entry | {"seconds": executed.seconds}
+    return entry | {"error": failure.message if failure else ""}
 
 
 def _style() -> Markup:

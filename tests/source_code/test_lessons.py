@@ -289,13 +289,40 @@ def two_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_command_ends_with_the_line_that_repeats_what_failed(two_lessons: Path, capsys):
     assert command.main([]) == 1
     said = capsys.readouterr()
-    assert said.err == (
-        "lessons: 04_bad, cell 3 (04-002): RuntimeError: [1] no <such> thing. "
-        "To repeat: python -m lessons --profile quick --only 04\n"
-    )
-    assert re.fullmatch(r"1/2  01_words  \d+ s\n", said.out) and start.LESSON.match(said.out)[1] == "01_words"
+    assert said.err.splitlines() == [
+        "lessons: 04_bad, cell 3 (04-002): RuntimeError: [1] no <such> thing",
+        "lessons: 1 failed. To repeat: python -m lessons --profile quick --only 04",
+    ]
+    assert re.fullmatch(r"1/2  01_words  \d+ s\n2/2  04_bad  failed\npages: runs/quick/index.html\n", said.out)
+    assert start.LESSON.match(said.out)[1] == "01_words"
     assert command.main(["--profile", "laptop", "--only", "04", "--output", "some where"]) == 1
     assert "--profile laptop --only 04 --output 'some where'" in capsys.readouterr().err
+
+
+def test_one_failing_lesson_costs_no_other_page(two_lessons: Path, capsys):
+    """The lesson after it is executed, and the index says what failed, with a link to how far that came."""
+    lesson(two_lessons / "solutions", "05_more.py", OPENING.replace("A lesson", "More words"))
+    assert command.main([]) == 1
+    runs = two_lessons / "runs" / "quick"
+    assert names(runs) == [
+        "01_words.html", "01_words.ipynb", "04_bad.failed.html", "04_bad.failed.ipynb", "05_more.html", "05_more.ipynb",
+        "index.html",
+    ]  # fmt: skip
+    index = (runs / "index.html").read_text()
+    assert '<a href="04_bad.failed.html">A lesson</a>' in index
+    assert "failed: cell 3 (04-002): RuntimeError: [1] no &lt;such&gt; thing" in index
+    assert '<a href="05_more.html">More words</a>' in index
+    assert "fine" in (runs / "04_bad.failed.html").read_text()
+    assert 'href="05_more.html"' in (runs / "01_words.html").read_text(), "the next lesson is the next that has a page"
+
+
+def test_a_lesson_that_no_longer_fails_leaves_nothing_of_its_failure(two_lessons: Path, capsys):
+    assert command.main([]) == 1
+    lesson(two_lessons / "solutions", "04_bad.py", OPENING.replace("A lesson", "Good words"))
+    assert command.main([]) == 0
+    runs = two_lessons / "runs" / "quick"
+    assert names(runs) == ["01_words.html", "01_words.ipynb", "04_bad.html", "04_bad.ipynb", "index.html"]
+    assert "failed" not in (runs / "index.html").read_text().partition("</style>")[2]
 
 
 def test_the_index_lists_lessons_and_claims(two_lessons: Path, capsys):
