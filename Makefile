@@ -1,5 +1,9 @@
 # Every target is one command that a person could type; `make course` and `make test` are the two to know.
-PYTHON ?= $(shell for p in python3.11 python3; do $$p -c '' 2>/dev/null && echo $$p && break; done)
+# The newest Python that the course supports and that can make an environment and compile for it; else the newest there is.
+PYTHONS := python3.13 python3.12 python3.11 python3
+WHOLE := import ensurepip, sysconfig; open(sysconfig.get_path("include") + "/Python.h")
+PYTHON ?= $(shell for test in '$(WHOLE)' ''; do for p in $(PYTHONS); do \
+	$$p -c "$$test" 2>/dev/null && echo $$p && exit; done; done)
 COURSE_ENV ?= .venv
 RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
@@ -106,10 +110,8 @@ benchmark: data  ## compare our speed with what people would pick instead (20 mi
 overhead: whole setup  ## measure what being graded costs a run (an hour; goes on where it was interrupted)
 	$(RUN) -m benchmarks overhead
 
-lock: setup  ## write requirements.txt from pyproject.toml
-	$(RUN) -m piptools compile -q --extra dev --strip-extras --allow-unsafe --no-emit-index-url --no-emit-find-links \
-		--no-emit-trusted-host --no-emit-options --no-header --no-annotate -o requirements.txt pyproject.toml
-	sed -i 's/+c[pu][u0-9]*$$//' requirements.txt
+lock: setup  ## write requirements.txt from pyproject.toml, for all Pythons that it names
+	$(COURSE_ENV)/bin/uv pip compile -q --universal --extra dev --no-header --no-annotate -o requirements.txt pyproject.toml
 
 clean:  ## remove .venv and what runs left (not the user's cache)
 	rm -rf .venv runs

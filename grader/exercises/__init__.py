@@ -3,6 +3,9 @@
 One module an exercise, named by its id, which holds `EXERCISE`. A `Compared` exercise holds its reference and the
 common wrong formulas: its module stays with the grader. A learner's copy of this package may leave such modules out;
 `public.json` then answers for them. A `Checked` exercise holds no answer, and is needed on both sides.
+
+References add numbers with `math.fsum`. Python's `sum` compensates rounding from 3.12 on, so the last digits of
+`public.json` would depend on the version.
 """
 
 import importlib

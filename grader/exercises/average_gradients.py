@@ -1,5 +1,7 @@
 """Exercise: average the gradients of workers that have used different numbers of images."""
 
+import math
+
 import numpy as np
 
 from grader.exercises import Compared, Mistake, Probe
@@ -14,7 +16,7 @@ def average_gradients(gradients: list[list[float]], counts: list[int]) -> list[f
 
 
 def _sum(gradients: list[list[float]], counts: list[int]) -> list[float]:
-    return [sum(column) for column in zip(*gradients, strict=True)]
+    return [math.fsum(column) for column in zip(*gradients, strict=True)]
 
 
 def _weighted_sum(gradients: list[list[float]], counts: list[int]) -> list[float]:

@@ -42,7 +42,7 @@ def _sum_of_errors(a: list[float], b: list[float]) -> str:
 
 def _pooled(a: list[float], b: list[float]) -> str:
     _error(a, b)
-    squares = sum(variance(arm) * (len(arm) - 1) for arm in (a, b)) / (len(a) + len(b) - 2)
+    squares = math.fsum(variance(arm) * (len(arm) - 1) for arm in (a, b)) / (len(a) + len(b) - 2)
     return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(squares * (1 / len(a) + 1 / len(b))))
 
 
@@ -63,7 +63,7 @@ def _exchanged(a: list[float], b: list[float]) -> str:
 
 
 def _unchecked(a: list[float], b: list[float]) -> str:
-    spread = sum(variance(arm) / len(arm) for arm in (a, b) if len(arm) > 1)
+    spread = math.fsum(variance(arm) / len(arm) for arm in (a, b) if len(arm) > 1)
     return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(spread))
 
 

@@ -1,5 +1,7 @@
 """Exercise: the images a second of a pipeline, with and without prefetching."""
 
+import math
+
 import numpy as np
 
 from grader.exercises import Compared, Mistake, Probe
@@ -9,7 +11,7 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
     """Images a second. ValueError if there is no stage."""
     if not seconds:
         raise ValueError("a pipeline needs a stage")
-    return batch / (max(seconds) if overlapped else sum(seconds))
+    return batch / (max(seconds) if overlapped else math.fsum(seconds))
 
 
 def _mean(seconds: list[float], batch: int, overlapped: bool) -> float:

@@ -1,6 +1,7 @@
 """Exercise: one step of the first half of ring all-reduce (reduce-scatter), seen from above all workers."""
 
 import copy
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -73,7 +74,7 @@ def _all_chunks(chunks: State, step: int) -> State:
 
 
 def _reduced(chunks: State, step: int) -> State:
-    total = [[sum(values) for values in zip(*column, strict=True)] for column in zip(*chunks, strict=True)]
+    total = [[math.fsum(values) for values in zip(*column, strict=True)] for column in zip(*chunks, strict=True)]
     return [total for _ in chunks]
 
 

@@ -1,5 +1,7 @@
 """Exercise: split the time of an update into a fixed part and one that grows with the batch."""
 
+import math
+
 import numpy as np
 
 from grader.exercises import Compared, Mistake, Probe
@@ -25,7 +27,7 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 
 def _through_origin(batches: list[int], seconds: list[float]) -> list[float]:
     _check(batches)
-    return [0.0, sum(np.multiply(batches, seconds)) / sum(np.square(batches))]
+    return [0.0, math.fsum(np.multiply(batches, seconds)) / math.fsum(np.square(batches))]
 
 
 def _exchanged(batches: list[int], seconds: list[float]) -> list[float]:

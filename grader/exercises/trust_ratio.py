@@ -8,7 +8,7 @@ from grader.exercises import Compared, Mistake, Probe
 
 
 def _norm(vector: list[float]) -> float:
-    return math.sqrt(sum(value * value for value in vector))
+    return math.sqrt(math.fsum(value * value for value in vector))
 
 
 def _update(weights: list[float], direction: list[float], decay: float) -> list[float]:
@@ -41,7 +41,7 @@ def _sum_of_norms(weights: list[float], direction: list[float], decay: float) ->
 
 
 def _absolute(weights: list[float], direction: list[float], decay: float) -> float:
-    return _ratio(sum(map(abs, weights)), sum(map(abs, _update(weights, direction, decay))))
+    return _ratio(math.fsum(map(abs, weights)), math.fsum(map(abs, _update(weights, direction, decay))))
 
 
 def _zero(weights: list[float], direction: list[float], decay: float) -> float:

@@ -4,7 +4,8 @@
 
 Needs only Python's standard library. Done steps are not repeated; an interrupted one starts again. Downloads and the
 Horovod wheel are kept in the user's cache folder, so that a second clone takes a minute. COURSE_ENV names another
-environment than .venv, conda's for instance: `make COURSE_ENV=$CONDA_PREFIX course`.
+environment than .venv, conda's for instance: `make COURSE_ENV=$CONDA_PREFIX course`. A PyTorch that the environment
+already has is kept.
 """
 
 import argparse
@@ -34,6 +35,7 @@ SANDBOX = "bubblewrap"
 NEEDED = ["g++", "make", "patch", SANDBOX, "python3-dev", "python3-venv"]
 PROGRAMS = {SANDBOX: "bwrap"}  # where a package's program has another name
 WORKERS = 4  # of the lessons and of the assignment
+PYTHONS = ("3.11", "3.12", "3.13")  # the versions on which `make test-all` sets up, trains and grades
 HOROVOD = "horovod==0.28.1"
 HOROVOD_SHA256 = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"
 BUILD_FLAGS = {
@@ -43,6 +45,9 @@ BUILD_FLAGS = {
     "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_MPI": "1",
 }
+WITH_CUDA = {"HOROVOD_GPU": "CUDA"}  # CUDA events tell Horovod when a gradient is ready; the exchange itself is Gloo's
+WITH_NCCL = WITH_CUDA | {"HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NCCL_LINK": "SHARED"}  # PyTorch brings it shared
+DOWNLOAD_SECONDS = 20  # without a byte from PyTorch's own package source, before pip's is taken
 
 
 def stop(message: str) -> None:
@@ -112,10 +117,37 @@ def pip(*arguments: str | Path) -> None:
     call(command, f"pip failed (see above). To try again: {again()}")
 
 
-def build_flags(gpus: int | None = None) -> dict[str, str]:
-    """Horovod's build flags: with CUDA where PyTorch has it and a compiler for it is there.
+def pytorch() -> None:
+    """Install the locked PyTorch as a build for this machine, unless the environment has a PyTorch.
 
-    `gpus` is how many the machine has that it is built for; None for this one's.
+    What pip finds by default on Linux is a build with CUDA, which takes 5 GB. A machine without an NVIDIA driver gets
+    the build for the CPU, which takes a tenth of that, from PyTorch's own package source. uv knows where that is. Where
+    it cannot be reached, pip's choice is taken a step later.
+    """
+    probe = "import importlib.metadata; importlib.metadata.version('torch')"
+    there = subprocess.run([PYTHON, "-c", probe], capture_output=True, check=False).returncode == 0
+    if there or os.environ.get("PIP_NO_INDEX"):
+        return
+    pip("install", "-q", "--constraint", REQUIREMENTS, "uv")
+    locked = next(line for line in REQUIREMENTS.read_text().splitlines() if line.startswith("torch=="))
+    backend = "auto" if has_nvidia_driver() else "cpu"
+    say(f"installing {locked}, the build for {'this GPU' if backend == 'auto' else 'the CPU'}")
+    command = [PYTHON.with_name("uv"), "pip", "install", "--python", PYTHON, "--no-deps", "--torch-backend", backend]
+    patience = {"UV_HTTP_TIMEOUT": str(DOWNLOAD_SECONDS), "UV_HTTP_RETRIES": "1"}
+    done = subprocess.run([*command, locked], env=os.environ | patience, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        say("PyTorch's own package source cannot be reached, so pip chooses the build")
+
+
+def has_nvidia_driver() -> bool:
+    return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
+
+
+def builds(gpus: int | None = None) -> list[dict[str, str]]:
+    """The build flags of Horovod to try, the best first: with CUDA where PyTorch has it and a compiler for it is there.
+
+    `gpus` is how many the machine has that it is built for; None for this one's. NCCL exchanges the gradients where
+    each worker has a GPU. It refuses two workers on one GPU, so on fewer GPUs Gloo does.
     """
     probe = "import json, torch; print(json.dumps([torch.version.cuda, torch.cuda.device_count()]))"
     cuda, found = json.loads(subprocess.check_output([PYTHON, "-c", probe], text=True))
@@ -124,12 +156,25 @@ def build_flags(gpus: int | None = None) -> dict[str, str]:
         stop(f"--gpus {gpus} needs a PyTorch with CUDA (this one has {cuda or 'none'}), and nvcc in the path")
     gpus = found if gpus is None else gpus
     if not (able and gpus):
-        return BUILD_FLAGS
-    if gpus < WORKERS:
-        # NCCL refuses two workers on one GPU, so their gradients go over Gloo; this keeps the CUDA events that tell
-        # Horovod when a gradient is ready.
-        return BUILD_FLAGS | {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_ALLGATHER": "NCCL"}
-    return BUILD_FLAGS | {"HOROVOD_GPU": "CUDA", "HOROVOD_GPU_OPERATIONS": "NCCL"}
+        return [BUILD_FLAGS]
+    with_cuda = [WITH_NCCL, WITH_CUDA] if gpus >= WORKERS else [WITH_CUDA]
+    return [*(BUILD_FLAGS | flags for flags in with_cuda), BUILD_FLAGS]
+
+
+def nccl_folder(scratch: Path) -> dict[str, str]:
+    """Where Horovod's build finds the NCCL that pip has installed beside PyTorch; nothing where there is none.
+
+    Its header and library are linked in `scratch` under the names that the build looks for.
+    """
+    probe = "import nvidia.nccl; print(*nvidia.nccl.__path__)"
+    found = subprocess.run([PYTHON, "-c", probe], capture_output=True, text=True, check=False)
+    if found.returncode != 0:
+        return {}
+    home = scratch / "nccl"
+    (home / "lib").mkdir(parents=True)
+    (home / "include").symlink_to(Path(found.stdout.strip()) / "include")
+    (home / "lib" / "libnccl.so").symlink_to(Path(found.stdout.strip()) / "lib" / "libnccl.so.2")
+    return {"HOROVOD_NCCL_HOME": str(home)}
 
 
 def wheel_folder(flags: dict[str, str]) -> Path:
@@ -141,23 +186,43 @@ def wheel_folder(flags: dict[str, str]) -> Path:
 
 
 def horovod_wheel(gpus: int | None) -> Path:
-    """The Horovod wheel: from the cache, or built into it (two to four minutes on two cores)."""
-    flags = build_flags(gpus)
-    target = wheel_folder(flags)
-    if not list(target.glob("*.whl")):
-        try:
-            CACHE.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            stop(f"cannot write to {CACHE}: {error.strerror}. Name another cache folder by XDG_CACHE_HOME.")
-        with tempfile.TemporaryDirectory(dir=CACHE, prefix=".building-") as scratch:
-            built = build_wheel(Path(scratch), flags)
-            target.mkdir(parents=True, exist_ok=True)
-            built.replace(target / built.name)
-    return next(target.glob("*.whl"))
+    """The Horovod wheel: from the cache, or built into it (two to four minutes on two cores, eight with CUDA).
+
+    Where a build with CUDA fails that nobody has asked for, one line says so, and the next one is tried.
+    """
+    for flags in (tried := builds(gpus)):
+        target = wheel_folder(flags)
+        if list(target.glob("*.whl")) or build_into(target, flags):
+            return next(target.glob("*.whl"))
+        if gpus or flags == tried[-1]:
+            print("".join(build_log().read_text().splitlines(keepends=True)[-30:]), file=sys.stderr)
+            stop(f"Horovod did not compile; the whole output is in {build_log()}")
+        with_what = "NCCL" if "HOROVOD_GPU_OPERATIONS" in flags else "CUDA"
+        say(f"Horovod did not compile with {with_what} (see {build_log()}), so it is built without")
+    raise AssertionError("the last build either succeeds or ends the program")
 
 
-def build_wheel(scratch: Path, flags: dict[str, str]) -> Path:
-    """Download, check, patch and compile Horovod in `scratch`; returns the wheel."""
+def build_log() -> Path:
+    return CACHE / "horovod-build.log"
+
+
+def build_into(target: Path, flags: dict[str, str]) -> bool:
+    """Build the wheel into a folder, where it appears whole or not at all; whether it compiled."""
+    try:
+        CACHE.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        stop(f"cannot write to {CACHE}: {error.strerror}. Name another cache folder by XDG_CACHE_HOME.")
+    with tempfile.TemporaryDirectory(dir=CACHE, prefix=".building-") as scratch:
+        if not build_wheel(Path(scratch), flags):
+            return False
+        built = next((Path(scratch) / "wheel").glob("*.whl"))
+        target.mkdir(parents=True, exist_ok=True)
+        built.replace(target / built.name)
+    return True
+
+
+def build_wheel(scratch: Path, flags: dict[str, str]) -> bool:
+    """Download, check, patch and compile Horovod in `scratch`, the wheel in its folder `wheel`; whether it compiled."""
     say(f"downloading the source of {HOROVOD}")
     pip("download", "-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "-d", scratch, HOROVOD)
     archive = next(scratch.glob("*.tar.gz"))
@@ -168,16 +233,15 @@ def build_wheel(scratch: Path, flags: dict[str, str]) -> Path:
     call(["patch", "--strip=1", "--quiet", f"--input={PATCH}"], f"{PATCH} does not fit {HOROVOD}", cwd=source)
     command = [PYTHON, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "-w", scratch / "wheel", source]
     path = os.pathsep.join([str(PYTHON.parent), os.environ["PATH"]])  # the environment's CMake comes first
-    compile_with_progress(command, os.environ | flags | {"PATH": path})
-    return next((scratch / "wheel").glob("*.whl"))
+    nccl = nccl_folder(scratch) if "HOROVOD_GPU_OPERATIONS" in flags else {}
+    return compile_with_progress(command, os.environ | flags | nccl | {"PATH": path})
 
 
-def compile_with_progress(command: list, environment: dict[str, str]) -> None:
-    """Run the build, showing CMake's percentage; keep its output, and show the end of it if it fails."""
-    log = CACHE / "horovod-build.log"
+def compile_with_progress(command: list, environment: dict[str, str]) -> bool:
+    """Run the build, showing CMake's percentage, and keep its output; whether it succeeded."""
     started, shown, steps = time.monotonic(), -1, 1 if sys.stdout.isatty() else 20
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    with process, log.open("w") as file:
+    with process, build_log().open("w") as file:
         for line in process.stdout:
             file.write(line)
             percent = re.match(r"\s*\[\s*(\d+)%\]", line)
@@ -189,10 +253,9 @@ def compile_with_progress(command: list, environment: dict[str, str]) -> None:
                     end=end,
                     flush=True,
                 )
-    if process.returncode != 0:
-        print("".join(log.read_text().splitlines(keepends=True)[-30:]), file=sys.stderr)
-        stop(f"Horovod did not compile; the whole output is in {log}")
-    say(f"Horovod compiled in {time.monotonic() - started:.0f} s")
+    if process.returncode == 0:
+        say(f"Horovod compiled in {time.monotonic() - started:.0f} s")
+    return process.returncode == 0
 
 
 def wanted() -> dict[str, str]:
@@ -220,6 +283,7 @@ def dependencies(gpus: int | None) -> None:
     """Install all but the course itself."""
     system_packages(NEEDED)
     virtual_environment()
+    pytorch()
     say("installing the locked dependencies")
     pip("install", "-r", REQUIREMENTS)
     wheel = horovod_wheel(gpus)
@@ -239,10 +303,9 @@ def course() -> None:
 def main(arguments: list[str] | None = None) -> None:
     """Bring the environment up to date; nothing to do takes a tenth of a second."""
     args = parse(arguments)
-    if sys.version_info[:2] != (3, 11):
-        stop(
-            f"the course needs Python 3.11, this is {sys.version.split()[0]}. Run: make PYTHON=/path/to/python3.11 ..."
-        )
+    if f"{sys.version_info[0]}.{sys.version_info[1]}" not in PYTHONS:
+        fitting = f"the course needs Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
+        stop(f"{fitting}, this is {sys.version.split()[0]}. Run: make PYTHON=/path/to/python{PYTHONS[-1]} ...")
     system_packages(args.also)
     started, done, want = time.monotonic(), installed(), wanted()
     stale = [part for part in want if done.get(part) != want[part]]

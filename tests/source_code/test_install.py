@@ -42,14 +42,24 @@ def test_missing_system_packages_are_named_in_one_line_with_the_command(tmp_path
     assert not (tmp_path / ".venv").exists()
 
 
-def test_another_python_is_refused_in_one_line(install, monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (3, 13, 1))
-    with pytest.raises(SystemExit, match=r"needs Python 3\.11"):
+@pytest.mark.parametrize("version", [(3, 10, 13), (3, 14, 0)])
+def test_another_python_is_refused_in_one_line(version: tuple, install, monkeypatch):
+    monkeypatch.setattr(sys, "version_info", version)
+    with pytest.raises(SystemExit, match=r"needs Python 3\.11, 3\.12 or 3\.13, this is"):
         install.main([])
 
 
+def test_set_up_make_and_the_package_support_the_same_pythons(install):
+    makefile, project = (REPOSITORY / "Makefile").read_text(), (REPOSITORY / "pyproject.toml").read_text()
+    newest_first = " ".join(f"python{version}" for version in reversed(install.PYTHONS))
+    assert f"PYTHONS := {newest_first} python3\n" in makefile
+    oldest, newest = install.PYTHONS[0], install.PYTHONS[-1]
+    after = f"3.{int(newest.partition('.')[2]) + 1}"
+    assert f'requires-python = ">={oldest},<{after}"' in project
+
+
 def test_the_wheel_is_kept_apart_for_other_flags_and_another_patch(install, tmp_path: Path, monkeypatch):
-    flags = install.build_flags()
+    flags = install.builds()[0]
     kept = install.wheel_folder(flags)
     assert kept == install.wheel_folder(flags)
     assert kept != install.wheel_folder(flags | {"HOROVOD_GPU": "CUDA"})
@@ -59,7 +69,7 @@ def test_the_wheel_is_kept_apart_for_other_flags_and_another_patch(install, tmp_
 
 
 def test_the_installed_horovod_is_the_kept_wheel(install):
-    wheels = list(install.wheel_folder(install.build_flags()).glob("horovod-0.28.1-*.whl"))
+    wheels = list(install.wheel_folder(install.builds()[0]).glob("horovod-0.28.1-*.whl"))
     assert len(wheels) == 1
 
 
@@ -99,14 +109,80 @@ def test_an_interrupt_ends_with_the_command_that_goes_on(tmp_path: Path):
     assert process.returncode == 130 and said.splitlines()[-1].startswith("install: interrupted. To go on: "), said
 
 
-@pytest.mark.parametrize(("gpus", "operation"), [(0, ""), (1, "ALLGATHER"), (3, "ALLGATHER"), (4, "OPERATIONS")])
-def test_nccl_exchanges_gradients_where_each_worker_has_a_gpu(gpus: int, operation: str, install, monkeypatch):
+@pytest.mark.parametrize(
+    ("gpus", "with_what"),
+    [(0, [""]), (1, ["CUDA", ""]), (3, ["CUDA", ""]), (4, ["NCCL", "CUDA", ""])],
+)
+def test_nccl_exchanges_gradients_where_each_worker_has_a_gpu(gpus: int, with_what: list[str], install, monkeypatch):
+    """And where that build fails, the next one is without NCCL, and the last one without CUDA."""
     monkeypatch.setattr(install.subprocess, "check_output", lambda *a, **k: json.dumps(["13.0", gpus]))
     monkeypatch.setattr(install.shutil, "which", lambda program: f"/usr/bin/{program}")
-    flags = install.build_flags()
-    assert [name for name, value in flags.items() if value == "NCCL"] == (
-        [f"HOROVOD_GPU_{operation}"] if operation else []
-    )
+    found = [flags.get("HOROVOD_GPU_OPERATIONS", flags.get("HOROVOD_GPU", "")) for flags in install.builds()]
+    assert found == with_what
+
+
+def test_a_build_with_cuda_that_fails_is_said_in_a_line_and_the_next_one_is_taken(
+    install, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.setattr(install, "builds", lambda gpus: [install.BUILD_FLAGS | install.WITH_CUDA, install.BUILD_FLAGS])
+    monkeypatch.setattr(install, "wheel_folder", lambda flags: tmp_path / str("HOROVOD_GPU" in flags))
+
+    def compiles(target: Path, flags: dict) -> bool:
+        if "HOROVOD_GPU" in flags:
+            return False
+        target.mkdir()
+        (target / "horovod.whl").touch()
+        return True
+
+    monkeypatch.setattr(install, "build_into", compiles)
+    assert install.horovod_wheel(None) == tmp_path / "False" / "horovod.whl"
+    told = capsys.readouterr().out
+    assert told.count("\n") == 1 and "Horovod did not compile with CUDA" in told and "built without" in told
+
+
+def test_a_build_with_cuda_that_was_asked_for_does_not_become_another_one(install, tmp_path, monkeypatch):
+    monkeypatch.setattr(install, "builds", lambda gpus: [install.BUILD_FLAGS | install.WITH_CUDA, install.BUILD_FLAGS])
+    monkeypatch.setattr(install, "wheel_folder", lambda flags: tmp_path / "wheel")
+    monkeypatch.setattr(install, "CACHE", tmp_path)
+    monkeypatch.setattr(install, "build_into", lambda target, flags: False)
+    (tmp_path / "horovod-build.log").write_text("Could NOT find CUDAToolkit\n")
+    with pytest.raises(SystemExit, match="Horovod did not compile"):
+        install.horovod_wheel(1)
+
+
+@pytest.mark.parametrize(("driver", "backend"), [(False, "cpu"), (True, "auto")])
+def test_the_build_of_pytorch_fits_the_machine(driver: bool, backend: str, install, monkeypatch, capsys):
+    """And where PyTorch's own package source cannot be reached, one line says that pip chooses."""
+    monkeypatch.delenv("PIP_NO_INDEX", raising=False)
+    monkeypatch.setattr(install, "has_nvidia_driver", lambda: driver)
+    monkeypatch.setattr(install, "pip", lambda *arguments: None)
+    called = []
+
+    def run(command: list, **options) -> subprocess.CompletedProcess:
+        called.append([str(word) for word in command])
+        return subprocess.CompletedProcess(command, 1)
+
+    monkeypatch.setattr(install.subprocess, "run", run)
+    install.pytorch()
+    assert called[1][-3:] == ["--torch-backend", backend, "torch==2.13.0"]
+    assert capsys.readouterr().out.splitlines()[-1].endswith("cannot be reached, so pip chooses the build")
+
+
+def test_a_pytorch_that_is_there_is_kept(install, monkeypatch):
+    monkeypatch.setattr(install, "pip", lambda *arguments: pytest.fail("it was installed again"))
+    install.pytorch()
+
+
+def test_nccl_is_found_where_pip_has_put_it(install, tmp_path: Path, monkeypatch):
+    package = tmp_path / "site" / "nvidia" / "nccl"
+    (package / "include").mkdir(parents=True)
+    (package / "lib").mkdir()
+    (package / "include" / "nccl.h").touch()
+    (package / "lib" / "libnccl.so.2").touch()
+    assert install.nccl_folder(tmp_path / "without") == {}
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    home = Path(install.nccl_folder(tmp_path / "with")["HOROVOD_NCCL_HOME"])
+    assert (home / "include" / "nccl.h").is_file() and (home / "lib" / "libnccl.so").is_file()
 
 
 def test_an_environment_that_is_not_ours_is_not_removed(install, tmp_path: Path, monkeypatch):
