@@ -8,7 +8,7 @@ COURSE_ENV ?= .venv
 RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
 
-.PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser test-container with-chromium with-buildah lint format calibrate benchmark overhead lock clean
+.PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser test-container with-chromium with-buildah lint format calibrate benchmark overhead parts lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -109,6 +109,10 @@ benchmark: data  ## compare our speed with what people would pick instead (20 mi
 
 overhead: whole setup  ## measure what being graded costs a run (an hour; goes on where it was interrupted)
 	$(RUN) -m benchmarks overhead
+
+PARTS ?= runs/parts
+parts: whole data  ## pack what a machine with a GPU and without network needs, for source_code/install/trial.py (PARTS=folder)
+	$(RUN) source_code/install/pack.py --output $(PARTS)
 
 lock: setup  ## write requirements.txt from pyproject.toml, for all Pythons that it names
 	$(COURSE_ENV)/bin/uv pip compile -q --universal --extra dev --no-header --no-annotate -o requirements.txt pyproject.toml

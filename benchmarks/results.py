@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -53,10 +54,11 @@ def _commit() -> str:
     """The commit that this repository is at, with "-dirty" where a file differs from it that is no result.
 
     New and changed results do not count: a series that is measured again changes them itself. The answer is "unknown"
-    without git, as on some learners' machines, and in a learner's copy, which is no repository.
+    without git, as on some learners' machines, and in a learner's copy, which is no repository. `COURSE_COMMIT` names
+    the commit of files that were carried to another machine and compared there (source_code/install/trial.py).
     """
     if not shutil.which("git") or not (commit := _git("rev-parse", "--short=12", "HEAD")):
-        return "unknown"
+        return os.environ.get("COURSE_COMMIT", "unknown")
     changed = _git("status", "--porcelain", "--", ":/", f":(exclude){RESULTS}")
     return f"{commit}-dirty" if changed else commit
 

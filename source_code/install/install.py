@@ -76,6 +76,8 @@ def is_there(package: str) -> bool:
         return (Path(sysconfig.get_paths()["include"]) / "Python.h").is_file()
     if package == "python3-venv":
         return importlib.util.find_spec("ensurepip") is not None  # Debian ships venv's pip apart
+    if package == "patch" and shutil.which("git"):
+        return True  # git can apply a patch, too
     path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where debootstrap is, and a Debian user does not look
     return shutil.which(PROGRAMS.get(package, package), path=path) is not None
 
@@ -97,8 +99,8 @@ def system_packages(packages: list[str]) -> None:
         say(f"{told} (without it the grader runs a submission only with --trusted)")
 
 
-def virtual_environment() -> None:
-    """Make .venv if there is none that works."""
+def virtual_environment(beside_torch: bool = False) -> None:
+    """Make .venv if there is none that works; with the PyTorch of the Python that runs this if that is wanted."""
     check = [PYTHON, "-m", "pip", "--version"]
     if PYTHON.exists() and subprocess.run(check, capture_output=True, check=False).returncode == 0:
         return
@@ -109,6 +111,13 @@ def virtual_environment() -> None:
     say(f"making a virtual environment in {VENV}")
     shutil.rmtree(VENV, ignore_errors=True)
     call([sys.executable, "-m", "venv", VENV], f"no environment could be made in {VENV} (see above)")
+    if beside_torch:
+        packages = Path(importlib.util.find_spec("torch").origin).parents[1]
+        inside = subprocess.check_output(
+            [PYTHON, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], text=True
+        )
+        # The environment's own packages come before these.
+        (Path(inside.strip()) / "beside-torch.pth").write_text(f"{packages}\n")
 
 
 def pip(*arguments: str | Path) -> None:
@@ -230,7 +239,9 @@ def build_wheel(scratch: Path, flags: dict[str, str]) -> bool:
         stop(f"the download of {HOROVOD} is not the file that the course was written for (SHA-256 differs); try again")
     shutil.unpack_archive(archive, scratch)  # whose hash is known; Python 3.11.2 has no filter to name
     source = scratch / archive.name.removesuffix(".tar.gz")
-    call(["patch", "--strip=1", "--quiet", f"--input={PATCH}"], f"{PATCH} does not fit {HOROVOD}", cwd=source)
+    change = ["patch", "--strip=1", "--quiet", f"--input={PATCH}"] if shutil.which("patch") else ["git", "apply", PATCH]
+    apart = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch)}  # `git apply` would look for a repository above
+    call(change, f"{PATCH} does not fit {HOROVOD}", cwd=source, env=apart)
     command = [PYTHON, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "-w", scratch / "wheel", source]
     path = os.pathsep.join([str(PYTHON.parent), os.environ["PATH"]])  # the environment's CMake comes first
     nccl = nccl_folder(scratch) if "HOROVOD_GPU_OPERATIONS" in flags else {}
@@ -279,14 +290,14 @@ def note(part: str) -> None:
     done.replace(STAMP)
 
 
-def dependencies(gpus: int | None) -> None:
+def dependencies(args: argparse.Namespace) -> None:
     """Install all but the course itself."""
     system_packages(NEEDED)
-    virtual_environment()
+    virtual_environment(bool(args.beside_torch))
     pytorch()
     say("installing the locked dependencies")
-    pip("install", "-r", REQUIREMENTS)
-    wheel = horovod_wheel(gpus)
+    pip("install", "-r", args.beside_torch or REQUIREMENTS)
+    wheel = horovod_wheel(args.gpus)
     say("installing Horovod")
     pip("install", "-q", "--no-deps", "--force-reinstall", wheel)
     note("dependencies")
@@ -312,7 +323,7 @@ def main(arguments: list[str] | None = None) -> None:
     if not stale:
         return
     if "dependencies" in stale:
-        dependencies(args.gpus)
+        dependencies(args)
     if not args.dependencies:
         course()
     say(f"ready after {time.monotonic() - started:.0f} s")
@@ -323,6 +334,8 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--dependencies", action="store_true", help="only these and Horovod; the image's layer that seldom changes")
     add("--gpus", type=int, metavar="N", help="build Horovod for so many GPUs (default: those of this machine)")
+    about = "install these requirements beside the PyTorch of the Python that runs this (used by trial.py)"
+    add("--beside-torch", type=Path, metavar="FILE", help=about)
     add("--also", nargs="+", default=[], metavar="PACKAGE", help="Debian packages that a target needs, as chromium")
     return parser.parse_args(arguments)
 

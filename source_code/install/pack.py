@@ -1,0 +1,137 @@
+"""Gathers what a machine without network needs for the course, in parts that can be carried there one by one.
+
+    python source_code/install/pack.py --python 3.12
+
+A part is a folder of at most 55 MB. Together they hold the Python packages for that version of Python, the source of
+Horovod, and CIFAR-10. PyTorch is not in them: the other machine has one. On that machine `trial.py` puts the parts
+together. Each part has a `parts.json`. It says which files belong to all of them, and which commit they are for.
+"""
+
+import argparse
+import hashlib
+import json
+import lzma
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from cifar import sources
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PART_BYTES = 55_000_000  # with the course's own files, a call that carries 64 MB takes one
+HOROVOD = "horovod==0.28.1"
+AIRBENCH = "airbench==0.1.8"  # what `cifar_fast.py` is compared with on a GPU
+MANYLINUX = [f"manylinux_2_{minor}_x86_64" for minor in (28, 27, 26, 24, 17, 12, 5)] + [
+    f"manylinux{year}_x86_64" for year in (2014, 2010, 1)
+]
+
+
+def requirements(python: str) -> list[str]:
+    """The locked packages that the course needs on Linux with this Python: neither PyTorch nor what only tests need."""
+    target = {
+        "python_version": python,
+        "python_full_version": f"{python}.0",
+        "sys_platform": "linux",
+        "os_name": "posix",
+    }
+    lines = (REPOSITORY / "requirements.txt").read_text().splitlines()
+    locked = [Requirement(line) for line in lines if line.strip() and not line.startswith("#")]
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    left_out = {Requirement(line).name for line in project["optional-dependencies"]["dev"]} | {"torch", "uv"}
+    kept = [one for one in locked if one.name not in left_out and (not one.marker or one.marker.evaluate(target))]
+    return [f"{one.name}{one.specifier}" for one in kept]
+
+
+def download(python: str, wanted: list[str], folder: Path) -> None:
+    """Download the wheels of these packages for a version of Python, and the source of Horovod."""
+    platforms = [word for name in MANYLINUX for word in ("--platform", name)]
+    target = ["--python-version", python, "--implementation", "cp", "--abi", f"cp{python.replace('.', '')}"]
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "-q", "--no-deps", "-d", folder]
+    stable = ["--abi", "abi3", "--abi", "none"]
+    subprocess.run([*pip, "--only-binary=:all:", *platforms, *target, *stable, *wanted, AIRBENCH], check=True)
+    subprocess.run([*pip, "--no-binary=:all:", "--no-build-isolation", HOROVOD], check=True)
+
+
+def compress_data(folder: Path) -> None:
+    """CIFAR-10's six files, each compressed."""
+    for name in sources.SHA256:
+        with lzma.open(folder / f"{name}.xz", "wb") as packed:
+            packed.write((sources.fetch() / name).read_bytes())
+
+
+def parts(files: list[Path]) -> list[list[Path]]:
+    """The files in as few parts as one gets by putting each, the largest first, into the first part with room."""
+    found: list[list[Path]] = []
+    for file in sorted(files, key=lambda path: -path.stat().st_size):
+        size = file.stat().st_size
+        room = (part for part in found if sum(one.stat().st_size for one in part) + size <= PART_BYTES)
+        if part := next(room, None):
+            part.append(file)
+        else:
+            found.append([file])
+    return found
+
+
+def commit() -> str:
+    """The commit of this repository; ends the program where files differ from it, since results would not say so."""
+    git = ["git", "-C", str(REPOSITORY)]
+    if subprocess.check_output([*git, "status", "--porcelain"], text=True).strip():
+        sys.exit("pack: commit your changes first: results of the other machine name the commit that they are of")
+    return subprocess.check_output([*git, "rev-parse", "--short=12", "HEAD"], text=True).strip()
+
+
+def tracked() -> dict[str, str]:
+    """SHA-256 of each file of the commit, so that the other machine can tell whether it has the same ones."""
+    names = subprocess.check_output(["git", "-C", str(REPOSITORY), "ls-files", "-z"], text=True).split("\0")
+    return {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in names if name}
+
+
+def pack(python: str, output: Path) -> list[Path]:
+    """Write the parts' folders into `output`, which they replace as a whole."""
+    about = {"python": python, "requirements": requirements(python), "commit": commit(), "tracked": tracked()}
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=output.parent, prefix=".packing-") as scratch:
+        files = Path(scratch) / "files"
+        files.mkdir()
+        print(f"pack: downloading {len(about['requirements'])} packages for Python {python}", flush=True)
+        download(python, about["requirements"], files)
+        print("pack: compressing CIFAR-10", flush=True)
+        compress_data(files)
+        found = parts(list(files.iterdir()))
+        about["parts"] = [{one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in part} for part in found]
+        whole = Path(scratch) / "whole"
+        for number, part in enumerate(found, 1):
+            folder = whole / f"part-{number:02}"
+            folder.mkdir(parents=True)
+            for file in part:
+                file.replace(folder / file.name)
+            (folder / "parts.json").write_text(json.dumps(about))
+        shutil.rmtree(output, ignore_errors=True)
+        whole.replace(output)
+    return sorted(output.iterdir())
+
+
+def _python(text: str) -> str:
+    if not re.fullmatch(r"3\.1[1-3]", text):
+        raise argparse.ArgumentTypeError(f"must be 3.11, 3.12 or 3.13, not {canonicalize_name(text)!r}")
+    return text
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", type=_python, default="3.12", help="the other machine's (default: %(default)s)")
+    parser.add_argument("--output", type=Path, default=Path("runs/parts"), help="folder (default: %(default)s)")
+    args = parser.parse_args()
+    for folder in pack(args.python, args.output):
+        print(f"{folder}  {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
