@@ -50,13 +50,17 @@ def requirements(python: str) -> list[str]:
 
 
 def download(python: str, wanted: list[str], folder: Path) -> None:
-    """Download the wheels of these packages for a version of Python, and the source of Horovod."""
+    """Download these packages as wheels for a version of Python, and those as source that come so."""
     platforms = [word for name in MANYLINUX for word in ("--platform", name)]
     target = ["--python-version", python, "--implementation", "cp", "--abi", f"cp{python.replace('.', '')}"]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "-q", "--no-deps", "-d", folder]
     stable = ["--abi", "abi3", "--abi", "none"]
-    subprocess.run([*pip, "--only-binary=:all:", *platforms, *target, *stable, *wanted, AIRBENCH], check=True)
-    subprocess.run([*pip, "--no-binary=:all:", "--no-build-isolation", HOROVOD], check=True)
+    for command in (
+        [*pip, "--only-binary=:all:", *platforms, *target, *stable, *wanted],
+        [*pip, "--no-binary=:all:", "--no-build-isolation", HOROVOD, AIRBENCH],
+    ):
+        if subprocess.run(command, check=False).returncode != 0:
+            sys.exit("pack: a package could not be downloaded (see above); try again")
 
 
 def compress_data(folder: Path) -> None:

@@ -28,6 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTS = REPOSITORY / "source_code"
 WORKERS = 4  # that share one GPU, as in the lessons
 LAST_LINES = 5  # of a failed step's output, in trial.json
+AIRBENCH = "-m pip install -q --no-deps --no-build-isolation airbench==0.1.8"
 VERSIONS = """\
 import torch, horovod.torch as hvd
 print("PyTorch", torch.__version__, "GPUs", torch.cuda.device_count())
@@ -137,6 +138,7 @@ def steps(places: Places, quick: bool) -> list[Step]:
     lessons = [python, "-m", "lessons", "--profile", "quick" if quick else "gpu", "--output", str(results / "lessons")]
     return [
         Step("set-up", set_up, must_succeed=True, environment=offline),
+        Step("airbench", [python, *AIRBENCH.split()], environment=offline),
         Step("data", [python, "-m", "cifar.sources"], must_succeed=True),
         Step("versions", [python, "-c", VERSIONS], must_succeed=True),
         *scripts,
