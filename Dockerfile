@@ -1,21 +1,24 @@
 # The course in a container: two targets, `learner` (no solutions, no hidden probes, in none of its layers) and `grade`.
 # `make image` builds them, with docker or with buildah; docs/container.md says how to run them.
 #
-# BASE: any Debian or Ubuntu with Python 3.11, in its packages or by itself. For GPUs a CUDA development image
+# PYTHON: the version, which is that of the machine that builds, because the wheels come from there.
+# BASE: any Debian or Ubuntu with that Python, in its packages or by itself. For GPUs a CUDA development image
 # (nvidia/cuda:...-devel-ubuntu22.04) and GPUS, how many the machines have that it will run on: with several, Horovod
 # exchanges gradients by NCCL; with one by Gloo, because NCCL refuses two workers on one GPU.
-ARG BASE=python:3.11-slim-bookworm
+ARG PYTHON=3.11
+ARG BASE=python:${PYTHON}-slim-bookworm
 
 # Empty here. `make image` puts the wheels in its place that this machine has downloaded, so that a second build
 # downloads nothing, and a machine that reaches its packages in a way of its own needs no settings in here.
 FROM scratch AS wheels
 
 FROM ${BASE} AS base
+ARG PYTHON
 ENV DEBIAN_FRONTEND=noninteractive
-# bubblewrap is the grader's sandbox. python3.11 only where the base brings no Python 3.11 of its own.
+# bubblewrap is the grader's sandbox. Debian's Python only where the base brings none of this version.
 RUN apt-get update \
     && apt-get install -y --no-install-recommends ca-certificates make bubblewrap \
-       $(command -v python3.11 > /dev/null || echo python3.11 python3.11-venv) \
+       $(command -v python${PYTHON} > /dev/null || echo python${PYTHON} python${PYTHON}-venv) \
     && rm -rf /var/lib/apt/lists/*
 # A volume that is mounted where nothing is would be root's.
 RUN useradd --create-home --uid 1000 learner && install -d -o learner -g learner /home/learner/.cache
@@ -23,16 +26,17 @@ RUN useradd --create-home --uid 1000 learner && install -d -o learner -g learner
 # Everything that the course is installed on; made anew only if a version, the patch or the installer changes.
 FROM base AS environment
 ARG GPUS=0
+ARG PYTHON
 ENV COURSE_ENV=/opt/course
 RUN apt-get update \
     && apt-get install -y --no-install-recommends g++ patch \
-       $(test "$(command -v python3.11)" != /usr/bin/python3.11 || echo python3.11-dev) \
+       $(test "$(command -v python${PYTHON})" != /usr/bin/python${PYTHON} || echo python${PYTHON}-dev) \
     && rm -rf /var/lib/apt/lists/*
 COPY requirements.txt /course/
 COPY source_code/install/install.py source_code/install/horovod-0.28.1.patch /course/source_code/install/
 RUN --mount=type=bind,from=wheels,source=/,target=/wheels \
     if [ -n "$(ls /wheels)" ]; then export PIP_NO_INDEX=1 PIP_FIND_LINKS=/wheels; fi; \
-    PIP_NO_CACHE_DIR=1 python3.11 /course/source_code/install/install.py --dependencies --gpus ${GPUS}
+    PIP_NO_CACHE_DIR=1 python${PYTHON} /course/source_code/install/install.py --dependencies --gpus ${GPUS}
 
 FROM base AS installed
 COPY --from=environment /opt/course /opt/course

@@ -1,10 +1,12 @@
 """What holds for the repository as a whole."""
 
 import ast
+import json
 import re
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from importlib import metadata
 
 import pytest
@@ -87,3 +89,46 @@ def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
         assert {run["source_sha256"] for run in runs} == {source_hash(folder)}
         for run in runs:
             assert run["settings"] == {key: value for key, value in vars(settings).items() if key != "target"}
+
+
+# Results that nobody can repeat exactly, by folder. They were measured at a commit with changes that were not in it,
+# or at one that is not in this history. They wait for a machine with bfloat16, as the claims' other seeds had, or for a
+# quiet one. A folder leaves this list when it has been measured again; none may be added.
+TO_MEASURE_AGAIN = {
+    "C03": 5,
+    "C04": 3,
+    "C05": 3,
+    "C06": 5,
+    "C07": 5,
+    "C08": 3,
+    "C09": 7,
+    "C10": 2,
+    "C14": 3,
+    "C15": 2,
+    "C17": 6,
+    "C20": 6,
+    "C21": 20,
+    "C22": 6,
+    "C24": 4,
+    "C25": 15,
+    "C26": 10,
+    "C27": 6,
+    "C28": 6,
+    "C29": 3,
+    "C30": 5,
+    "C31": 9,
+    "C32": 18,
+    "calibration-fast": 20,
+    "speed/communication": 60,
+    "speed/kept": 15,
+}
+
+
+def test_each_result_names_a_commit_of_this_history():
+    """So that anyone can check it out and repeat the result."""
+    assert not (REPOSITORY / ".git" / "shallow").exists(), "this test needs the whole history: git fetch --unshallow"
+    listed = subprocess.run(["git", "rev-list", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    commits = {commit[:12] for commit in listed.stdout.split()}
+    paths = (path for path in results.RESULTS.rglob("*.json"))
+    folders = [path.parent for path in paths if json.loads(path.read_text())["machine"]["commit"] not in commits]
+    assert Counter(str(folder.relative_to(results.RESULTS)) for folder in folders) == TO_MEASURE_AGAIN

@@ -25,6 +25,7 @@ def main() -> None:
         *(("docker", "buildx", "build", "--load") if engine == "docker" else BUILDAH),
         "--target", args.target, "--tag", args.tag or f"horovod-course:{args.target}",
         "--build-context", f"wheels={wheels()}", "--build-arg", f"GPUS={args.gpus}",
+        "--build-arg", f"PYTHON={sys.version_info[0]}.{sys.version_info[1]}",
         *(("--build-arg", f"BASE={args.base}") if args.base else ()), install.REPOSITORY,
     ]  # fmt: skip
     install.say(f"building with {engine}")

@@ -1,0 +1,78 @@
+"""Set-up, training and grading on every Python that the course supports, beside a PyTorch with CUDA.
+
+What pip installs on Linux by default is a PyTorch with CUDA. So these machines have one: one without any CUDA toolkit,
+and one with a part of a toolkit, which Horovod's own build files take for a whole one.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import REPOSITORY
+
+pytestmark = pytest.mark.slow
+SETUP_SECONDS, RUN_SECONDS = 3600, 1200  # PyTorch with CUDA is 5 GB to download and unpack
+OTHERS = {"3.12": "without a toolkit", "3.13": "with a part of a toolkit"}
+
+
+def interpreter(version: str) -> Path:
+    """A Python of this version: on the path, or one of pyenv's."""
+    pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
+    found = [Path(path) for path in (shutil.which(f"python{version}"),) if path and "shims" not in path] + pyenv
+    assert found, f"these tests need Python {version}, on the path or by pyenv"
+    return found[0]
+
+
+def machine(toolkit: str, folder: Path) -> list[str]:
+    """The start of a command that runs it without CUDA in /usr/local, or with a part of it and a broken nvcc."""
+    command = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/usr/local"]
+    if toolkit == "without a toolkit":
+        return command
+    part = folder / "usr-local"
+    (part / "cuda" / "include").mkdir(parents=True)
+    (part / "cuda" / "include" / "cuda.h").write_text("#define CUDA_VERSION 13000\n")
+    (part / "bin").mkdir()
+    (part / "bin" / "nvcc").write_text('#!/bin/sh\nexec /usr/local/cuda-13.0/bin/nvcc "$@"\n')
+    (part / "bin" / "nvcc").chmod(0o755)
+    return [*command, "--bind", str(part), "/usr/local"]
+
+
+@pytest.fixture(params=OTHERS)
+def clone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+    """A clone of the repository, set up with another Python on such a machine; its environment goes afterwards."""
+    python = interpreter(request.param)
+    assert not python.resolve().is_relative_to("/usr/local"), "that folder is hidden from the set-up"
+    folder = tmp_path / "clone"
+    subprocess.run(["git", "clone", "--quiet", REPOSITORY, folder], check=True)
+    environment = python.parent, "/usr/local/bin", "/usr/bin", "/bin"
+    clean = {name: value for name, value in os.environ.items() if name not in ("PIP_FIND_LINKS", "COURSE_ENV")}
+    clean |= {"PATH": os.pathsep.join(map(str, environment)), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    subprocess.run([python, "-m", "venv", folder / ".venv"], check=True)
+    with_cuda = [folder / ".venv" / "bin" / "pip", "install", "-q", "torch==2.13.0"]
+    subprocess.run(with_cuda, env=clean | {"PIP_CONFIG_FILE": os.devnull}, check=True, timeout=SETUP_SECONDS)
+    command = [*machine(OTHERS[request.param], tmp_path), "make", f"PYTHON={python}", "setup"]
+    subprocess.run(command, cwd=folder, env=clean, check=True, timeout=SETUP_SECONDS)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_four_workers_train_and_are_graded_on_another_python(clone: Path, cifar10: Path):
+    python = clone / ".venv" / "bin" / "python"
+    cuda = subprocess.check_output([python, "-c", "import torch; print(torch.version.cuda)"], text=True)
+    assert cuda.strip() != "None"
+    command = [python.with_name("horovodrun"), "-np", "4", python, "source_code/cifar_lamb.py", "--images", "1024"]
+    done = subprocess.run(
+        [*command, "--epochs", "1", "--device", "cpu", "--output", clone / "out"], cwd=clone, timeout=RUN_SECONDS,
+        env=os.environ | {"PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]])}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:]
+    check = [python, "-m", "grader", "check", "solutions/assignment", "--profile", "fast", "--output", clone / "grade"]
+    graded = subprocess.run(check, cwd=clone, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
+    assert graded.returncode == 0, graded.stdout[-2000:]
+    assert re.search(r"PASSED\s+100 of 100 points", graded.stdout)
