@@ -27,7 +27,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTS = REPOSITORY / "source_code"
 WORKERS = 4  # that share one GPU, as in the lessons
-LAST_LINES = 5  # of a failed step's output, in trial.json
+LAST_LINES = 12  # of each step's output, in trial.json
 AIRBENCH = "-m pip install -q --no-deps --no-build-isolation airbench==0.1.8"
 VERSIONS = """\
 import torch, horovod.torch as hvd
@@ -151,7 +151,7 @@ def steps(places: Places, quick: bool) -> list[Step]:
 
 def _script(name: str, places: Places, size: list[str]) -> list[str]:
     """The command of a lesson's script: on four workers, but for the one that is for one worker."""
-    output = ["--output", str(places.results / f"cifar_{name}")]
+    output = ["--output-dir", str(places.results / f"cifar_{name}")]
     program = [str(places.python), str(SCRIPTS / f"cifar_{name}.py"), *size, *output]
     launcher = [str(places.python.with_name("horovodrun")), "-np", str(WORKERS)]
     return program if name == "single" else [*launcher, *program]
