@@ -126,16 +126,16 @@ def pip(*arguments: str | Path) -> None:
     call(command, f"pip failed (see above). To try again: {again()}")
 
 
-def pytorch() -> None:
+def pytorch(gpus: int | None = None) -> None:
     """Install the locked PyTorch as a build for this machine, unless the environment has a PyTorch.
 
     What pip finds by default on Linux is a build with CUDA, which takes 5 GB. A machine without an NVIDIA driver gets
     the build for the CPU, which takes a tenth of that, from PyTorch's own package source. uv knows where that is. Where
-    it cannot be reached, pip's choice is taken a step later.
+    it cannot be reached, pip's choice is taken a step later, and so it is where GPUs of other machines are asked for.
     """
     probe = "import importlib.metadata; importlib.metadata.version('torch')"
     there = subprocess.run([PYTHON, "-c", probe], capture_output=True, check=False).returncode == 0
-    if there or os.environ.get("PIP_NO_INDEX"):
+    if there or gpus or os.environ.get("PIP_NO_INDEX"):
         return
     pip("install", "-q", "--constraint", REQUIREMENTS, "uv")
     locked = next(line for line in REQUIREMENTS.read_text().splitlines() if line.startswith("torch=="))
@@ -152,6 +152,15 @@ def has_nvidia_driver() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or shutil.which("nvidia-smi") is not None
 
 
+def toolkit() -> Path | None:
+    """The folder of the CUDA toolkit that `nvcc` belongs to, which may be a script elsewhere; None where none works."""
+    if not shutil.which("nvcc"):
+        return None
+    dry_run = subprocess.run(["nvcc", "--dryrun", "-x", "cu", os.devnull], capture_output=True, text=True, check=False)
+    found = re.search(r"^#\$ TOP=(.+)$", dry_run.stderr, re.MULTILINE)
+    return Path(found[1]).resolve() if found else None
+
+
 def builds(gpus: int | None = None) -> list[dict[str, str]]:
     """The build flags of Horovod to try, the best first: with CUDA where PyTorch has it and a compiler for it is there.
 
@@ -160,9 +169,9 @@ def builds(gpus: int | None = None) -> list[dict[str, str]]:
     """
     probe = "import json, torch; print(json.dumps([torch.version.cuda, torch.cuda.device_count()]))"
     cuda, found = json.loads(subprocess.check_output([PYTHON, "-c", probe], text=True))
-    able = cuda and shutil.which("nvcc")
+    able = cuda and toolkit()
     if gpus and not able:
-        stop(f"--gpus {gpus} needs a PyTorch with CUDA (this one has {cuda or 'none'}), and nvcc in the path")
+        stop(f"--gpus {gpus} needs a PyTorch with CUDA (this one has {cuda or 'none'}) and an nvcc that works")
     gpus = found if gpus is None else gpus
     if not (able and gpus):
         return [BUILD_FLAGS]
@@ -243,7 +252,9 @@ def build_wheel(scratch: Path, flags: dict[str, str]) -> bool:
     apart = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch)}  # `git apply` would look for a repository above
     call(change, f"{PATCH} does not fit {HOROVOD}", cwd=source, env=apart)
     command = [PYTHON, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "-w", scratch / "wheel", source]
-    path = os.pathsep.join([str(PYTHON.parent), os.environ["PATH"]])  # the environment's CMake comes first
+    # The environment's CMake comes first, and of several toolkits that of nvcc.
+    first = [PYTHON.parent, *([toolkit() / "bin"] if "HOROVOD_GPU" in flags else [])]
+    path = os.pathsep.join([*map(str, first), os.environ["PATH"]])
     nccl = nccl_folder(scratch) if "HOROVOD_GPU_OPERATIONS" in flags else {}
     return compile_with_progress(command, os.environ | flags | nccl | {"PATH": path})
 
@@ -294,7 +305,7 @@ def dependencies(args: argparse.Namespace) -> None:
     """Install all but the course itself."""
     system_packages(NEEDED)
     virtual_environment(bool(args.beside_torch))
-    pytorch()
+    pytorch(args.gpus)
     say("installing the locked dependencies")
     pip("install", "-r", args.beside_torch or REQUIREMENTS)
     wheel = horovod_wheel(args.gpus)

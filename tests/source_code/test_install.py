@@ -116,7 +116,7 @@ def test_an_interrupt_ends_with_the_command_that_goes_on(tmp_path: Path):
 def test_nccl_exchanges_gradients_where_each_worker_has_a_gpu(gpus: int, with_what: list[str], install, monkeypatch):
     """And where that build fails, the next one is without NCCL, and the last one without CUDA."""
     monkeypatch.setattr(install.subprocess, "check_output", lambda *a, **k: json.dumps(["13.0", gpus]))
-    monkeypatch.setattr(install.shutil, "which", lambda program: f"/usr/bin/{program}")
+    monkeypatch.setattr(install, "toolkit", lambda: Path("/usr/local/cuda"))
     found = [flags.get("HOROVOD_GPU_OPERATIONS", flags.get("HOROVOD_GPU", "")) for flags in install.builds()]
     assert found == with_what
 
