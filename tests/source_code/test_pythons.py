@@ -61,18 +61,49 @@ def clone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def test_four_workers_train_and_are_graded_on_another_python(clone: Path, cifar10: Path):
+def train(clone: Path) -> None:
+    """Four workers of a lesson's script, on the CPU."""
     python = clone / ".venv" / "bin" / "python"
-    cuda = subprocess.check_output([python, "-c", "import torch; print(torch.version.cuda)"], text=True)
-    assert cuda.strip() != "None"
     command = [python.with_name("horovodrun"), "-np", "4", python, "source_code/cifar_lamb.py", "--images", "1024"]
     done = subprocess.run(
-        [*command, "--epochs", "1", "--device", "cpu", "--output", clone / "out"], cwd=clone, timeout=RUN_SECONDS,
+        [*command, "--epochs", "1", "--device", "cpu", "--output-dir", clone / "out"], cwd=clone, timeout=RUN_SECONDS,
         env=os.environ | {"PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]])}, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+def test_four_workers_train_and_are_graded_on_another_python(clone: Path, cifar10: Path):
+    python = clone / ".venv" / "bin" / "python"
+    cuda = subprocess.check_output([python, "-c", "import torch; print(torch.version.cuda)"], text=True)
+    assert cuda.strip() != "None"
+    train(clone)
     check = [python, "-m", "grader", "check", "solutions/assignment", "--profile", "fast", "--output", clone / "grade"]
     graded = subprocess.run(check, cwd=clone, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
     assert graded.returncode == 0, graded.stdout[-2000:]
     assert re.search(r"PASSED\s+100 of 100 points", graded.stdout)
+
+
+@pytest.mark.parametrize("clone", ["3.12"], indirect=True)
+def test_horovod_is_built_with_cuda_and_nccl_without_a_card(clone: Path, cifar10: Path, tmp_path: Path):
+    """With a toolkit made of pip packages, and the NCCL that comes with PyTorch. What was built runs on the CPU."""
+    python = clone / ".venv" / "bin" / "python"
+    names = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-cccl", "nvidia-cuda-runtime")
+    packages = [f"{name}==13.0.*" for name in names]
+    install = [python, "-m", "pip", "install", "-q", "--no-deps", "--target", tmp_path / "toolkit", *packages]
+    subprocess.run(install, check=True, timeout=SETUP_SECONDS)
+    toolkit = tmp_path / "toolkit" / "nvidia" / "cu13"
+    (toolkit / "lib" / "libcudart.so").symlink_to("libcudart.so.13")
+    (toolkit / "lib64").symlink_to("lib")
+    (clone / ".venv" / "course-installed.json").unlink()
+    build = [python, "source_code/install/install.py", "--gpus", "4"]
+    path = os.pathsep.join([str(toolkit / "bin"), "/usr/bin", "/bin"])
+    environment = os.environ | {
+        "PATH": path,
+        "COURSE_ENV": str(clone / ".venv"),
+        "XDG_CACHE_HOME": str(tmp_path / "gpu"),
+    }
+    subprocess.run(build, cwd=clone, env=environment, check=True, timeout=SETUP_SECONDS)
+    probe = "import horovod.torch as hvd; print(bool(hvd.cuda_built()), bool(hvd.nccl_built()))"
+    assert subprocess.check_output([python, "-c", probe], text=True).split() == ["True", "True"]
+    train(clone)
