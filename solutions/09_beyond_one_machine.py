@@ -192,22 +192,27 @@ assert difference < 1e-12
 
 # %% [markdown]
 # **The ending.** Two lines of the DDP program look as if they could go: `import torch.distributed.nn` and `del wrapped`.
-# Without either of them the program works, and then fails now and then, after all of its work is done. The last line
-# that you see is `terminate called without an active exception`.
+# Take one of them out, and the program still trains and saves. But in some launches a worker then crashes at the very
+# end, after all work is done. The last line that you see is `terminate called without an active exception`.
 #
-# This is why. A process group has threads of its own, which exchange the gradients. `dist.destroy_process_group()` ends
-# these threads, but only when nothing else in the program holds the group. Two things hold it:
+# `init_process_group` makes a **process group**: the object through which this worker talks to the others. It has threads
+# of its own, which exchange the gradients. `dist.destroy_process_group()` ends these threads, but only if no other
+# object still refers to the group. Two things refer to it:
 #
-# - **The DDP wrapper.** Delete it first. If your training is a function, the wrapper goes when the function returns.
-# - **The module `torch.distributed.nn`, if it is imported late.** Its functions have a parameter `group=group.WORLD`.
-#   Python computes such a default value once, when the module is imported, and keeps it. If the group exists by then,
-#   the module holds it until the end of the program. `DistributedDataParallel(net)` imports this module itself. So
-#   import it before `init_process_group`, while there is no group to hold.
+# - **The DDP wrapper does.** So delete it first. If your training is a function, its variables go when it returns: then
+#   call `dist.destroy_process_group()` after the function has returned. The network and the optimizer do not refer to
+#   the group.
+# - **The module `torch.distributed.nn` does, if it is imported late.** Its functions begin like
+#   `def all_reduce(tensor, op=ReduceOp.SUM, group=group.WORLD)`. Python computes a default value once, when the module is
+#   imported, and keeps it. `group.WORLD` is the process group if there is one by then. `DistributedDataParallel(net)`
+#   imports the module itself, and at that moment there is a group. So import it earlier, before `init_process_group`:
+#   then the default value is `None`, and a later import changes nothing.
 #
-# A thread that is not ended goes on while Python shuts down. It may still have to give back what it used for the last
-# gradient, and it needs Python's lock for that. Python no longer gives the lock to anyone: it ends the thread in the
-# middle of its work, and that aborts the whole process. Your launcher then reports a failed run. We launched the
-# program many times, with the import and without it:
+# What goes wrong otherwise? A thread of the group is still there while Python shuts down. It may still have to free a
+# Python object that belonged to the last gradient. For that it needs the lock that lets one thread at a time use Python,
+# the GIL. While Python shuts down, it ends every thread that asks for this lock. The thread is in the middle of C++ code
+# that must not be ended so, and the process aborts. We launched the program many times, with the early import and
+# without it:
 
 # %%
 from benchmarks import endings
@@ -217,6 +222,9 @@ for name in ("with_ddp", endings.LATE):
     print(f"{name}: {counts['failures']} of {counts['launches']} launches failed")
 
 # %% [markdown]
+# What the program saved is whole, because it crashes after that. But a launcher reports a failed run, and a script that
+# waits for success stops. How often it happens depends on how busy the machine is. We tried Gloo on CPUs alone.
+#
 # Line by line:
 #
 # | what | Horovod | PyTorch DDP |
