@@ -145,7 +145,7 @@ def pytorch(gpus: int | None = None) -> None:
     patience = {"UV_HTTP_TIMEOUT": str(DOWNLOAD_SECONDS), "UV_HTTP_RETRIES": "1"}
     done = subprocess.run([*command, locked], env=os.environ | patience, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        say("PyTorch's own package source cannot be reached, so pip chooses the build")
+        say("PyTorch's own package source could not give this build, so pip chooses one")
 
 
 def has_nvidia_driver() -> bool:
