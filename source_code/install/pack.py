@@ -11,7 +11,6 @@ import argparse
 import hashlib
 import json
 import lzma
-import re
 import shutil
 import subprocess
 import sys
@@ -19,14 +18,13 @@ import tempfile
 import tomllib
 from pathlib import Path
 
+import install
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
 from cifar import sources
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PART_BYTES = 55_000_000  # with the course's own files, a call that carries 64 MB takes one
-HOROVOD = "horovod==0.28.1"
 AIRBENCH = "airbench==0.1.8"  # what `cifar_fast.py` is compared with on a GPU
 MANYLINUX = [f"manylinux_2_{minor}_x86_64" for minor in (28, 27, 26, 24, 17, 12, 5)] + [
     f"manylinux{year}_x86_64" for year in (2014, 2010, 1)
@@ -57,7 +55,7 @@ def download(python: str, wanted: list[str], folder: Path) -> None:
     stable = ["--abi", "abi3", "--abi", "none"]
     for command in (
         [*pip, "--only-binary=:all:", *platforms, *target, *stable, *wanted],
-        [*pip, "--no-binary=:all:", "--no-build-isolation", HOROVOD, AIRBENCH],
+        [*pip, "--no-binary=:all:", "--no-build-isolation", install.HOROVOD, AIRBENCH],
     ):
         if subprocess.run(command, check=False).returncode != 0:
             sys.exit("pack: a package could not be downloaded (see above); try again")
@@ -122,15 +120,11 @@ def pack(python: str, output: Path) -> list[Path]:
     return sorted(output.iterdir())
 
 
-def _python(text: str) -> str:
-    if not re.fullmatch(r"3\.1[1-3]", text):
-        raise argparse.ArgumentTypeError(f"must be 3.11, 3.12 or 3.13, not {canonicalize_name(text)!r}")
-    return text
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--python", type=_python, default="3.12", help="the other machine's (default: %(default)s)")
+    parser.add_argument(
+        "--python", choices=install.PYTHONS, default="3.12", help="the other machine's (default: %(default)s)"
+    )
     parser.add_argument("--output", type=Path, default=Path("runs/parts"), help="folder (default: %(default)s)")
     args = parser.parse_args()
     for folder in pack(args.python, args.output):
