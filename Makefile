@@ -24,7 +24,7 @@ course: whole data  ## from a bare machine to the first lesson, the assignment's
 	$(RUN) -m grader check solutions/assignment --trusted --output runs/course
 
 data: setup  ## fetch CIFAR-10 into the user's cache
-	@$(RUN) -m cifar.sources
+	@$(RUN) -m cifar.download
 
 TOUR := --images 4096 --epochs 2 --batch-size 64
 tour: data  ## the six lesson scripts, two short epochs each
@@ -68,7 +68,7 @@ certificates: setup  ## instructors: sign a certificate for all who passed
 	$(RUN) -m grader certify --course $(COURSE)
 
 class: whole data  ## grade a made-up class from nothing, and compare with what was expected (STUDENTS=6, 30 is the most)
-	$(RUN) -m tests.instructor.made_up runs/class --students $(STUDENTS)
+	$(RUN) -m tests.support.synthetic_class runs/class --students $(STUDENTS)
 
 TARGET ?= learner
 image: whole setup  ## build the container's image with docker or buildah (TARGET=learner or grade, BASE=another base image, GPUS=how many)

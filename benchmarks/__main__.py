@@ -7,10 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import calibrate, claims, endings, overhead, results, series, speed, table
+from benchmarks import claims, endings, speed
+from benchmarks.assignment import calibrate, overhead
+from benchmarks.claims import table
+from benchmarks.experiment import results, runner
 from cifar.cli import OneLineParser, positive
-from cifar.process import stop
-from grader import profile
+from cifar.support.environment import stop
+from grader.common import contract
 
 QUICK = Path("runs") / "benchmarks"  # what a quick run measured is not worth committing
 AGAIN = Path("runs") / "again"  # beside the committed results, which stay as they are
@@ -29,7 +32,7 @@ def main() -> int:
 
 
 def _calibrate(args: argparse.Namespace, console: Console) -> bool:
-    settings = profile.load(args.profile)
+    settings = contract.load(args.profile)
     if not args.show:
         calibrate.run(settings, args.seeds, console)
     return calibrate.show(settings, console)
@@ -66,10 +69,10 @@ def _compare(id: str, folder: Path, args: argparse.Namespace, console: Console) 
 
     claim = speed.get(id)
     if not args.show:
-        settings = series.settings(claim, args.quick, _device(id))
+        settings = runner.settings(claim, args.quick, _device(id))
         seeds = range(args.rounds or (1 if args.quick else claim.seeds))
-        series.measure(claim, folder, settings, seeds, claim.arms, _say(console))
-    saved = series.saved(claim, folder)
+        runner.measure(claim, folder, settings, seeds, claim.arms, _say(console))
+    saved = runner.saved(claim, folder)
     if shown := _show(saved, page.command(id), console):
         console.print(page.rich_table(saved))
     return shown
@@ -98,10 +101,10 @@ def _claim(args: argparse.Namespace, console: Console) -> bool:
         stop(f"{claim.id} has no arm {', '.join(sorted(unknown))}; it has {', '.join(claim.arms)}", "benchmarks", 2)
     folder = _results(args) / claim.id
     if not args.show:
-        settings = series.settings(claim, args.quick, args.device)
+        settings = runner.settings(claim, args.quick, args.device)
         seeds = range(args.seeds or (1 if args.quick else claim.seeds))
-        series.measure(claim, folder, settings, seeds, args.arms or claim.arms, _say(console))
-    return _show(series.saved(claim, folder), claim.command, console)
+        runner.measure(claim, folder, settings, seeds, args.arms or claim.arms, _say(console))
+    return _show(runner.saved(claim, folder), claim.command, console)
 
 
 def _results(args: argparse.Namespace) -> Path:
@@ -112,7 +115,7 @@ def _say(console: Console):
     return lambda text: console.print(text, highlight=False)
 
 
-def _show(saved: series.Series, command: str, console: Console) -> bool:
+def _show(saved: runner.Series, command: str, console: Console) -> bool:
     _say(console)(f"{saved.claim.id}: {saved.claim.statement}")
     if saved.missing:
         _say(console)(f"no result yet for {', '.join(saved.missing)}. To measure: {command}")

@@ -21,9 +21,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks import results
-from benchmarks.peers import PeersError, on_peers
-from cifar.process import stop
+from benchmarks.experiment import results
+from benchmarks.instruments.gloo_processes import PeersError, on_peers
+from cifar.support.environment import stop
 
 FOLDER = results.RESULTS / "endings"
 LAUNCH_SECONDS = 300  # a launch takes some 5 seconds; one that takes longer hangs
@@ -75,7 +75,7 @@ def run_with_torchrun(program: Path, workers: int, *arguments: object) -> str:
 
 
 def peers(task: str, workers: int, **arguments: object) -> Program:
-    """A function of ours on processes that `benchmarks.peers` starts."""
+    """A function of ours on processes that `benchmarks.instruments.gloo_processes` starts."""
 
     def launch(lessons: Path) -> str:
         try:
@@ -100,10 +100,16 @@ PROGRAMS = {
     "two_stages": torchrun("two_stages", 2, 0, 512),
     "with_ddp": torchrun("with_ddp", 2),
     LATE: torchrun("with_ddp", 2, left_out=FIRST_IMPORT),
-    "server and ring (C21)": peers("benchmarks.exchange:measure", 4, batch_size=4, updates=2, seed=0),
-    "feeding (C22)": peers("benchmarks.claims.c22:feed", 4, batch_size=8, updates=2, images=256, seed=0),
-    "weight decay (C23)": peers("benchmarks.claims.c23:measure", 4, batch_size=8, updates=2, images=256, seed=0),
-    "orders (C25)": peers("benchmarks.claims.c25:epochs", 4, batch_size=8, images=256, seed=0),
+    "server and ring (C21)": peers(
+        "benchmarks.methods.communication_patterns:measure", 4, batch_size=4, updates=2, seed=0
+    ),
+    "feeding (C22)": peers(
+        "benchmarks.claims.lesson_03.c22_sending_the_batch:feed", 4, batch_size=8, updates=2, images=256, seed=0
+    ),
+    "weight decay (C23)": peers(
+        "benchmarks.claims.lesson_03.c23_weight_decay:measure", 4, batch_size=8, updates=2, images=256, seed=0
+    ),
+    "orders (C25)": peers("benchmarks.claims.lesson_03.c25_sharding:epochs", 4, batch_size=8, images=256, seed=0),
     "speed, DDP": peers("benchmarks.speed.loop:peer", 2, way="ddp", network="bootcamp", batch_size=16, updates=2),
     "speed, alone": peers("benchmarks.speed.loop:peer", 2, way="alone", network="bootcamp", batch_size=16, updates=2),
 }

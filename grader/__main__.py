@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from cifar.cli import OneLineParser
-from grader.instructor import options
+from grader import cli
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -27,14 +27,15 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
-    from grader import profile, report
     from grader.check import check
-    from grader.intake import SubmissionError
-    from grader.isolation import IsolationError, sandbox, trusted
+    from grader.common import contract
+    from grader.grading import grade
+    from grader.sandbox.isolation import IsolationError, sandbox, trusted
+    from grader.submission.intake import SubmissionError
 
     try:
         isolate = trusted if args.trusted else sandbox
-        settings = profile.load(args.profile)
+        settings = contract.load(args.profile)
         result = check(args.path, args.output.resolve(), settings, args.key, args.seed, isolate, console)
     except (SubmissionError, IsolationError) as error:
         print(f"grader: {error}", file=sys.stderr)
@@ -45,32 +46,32 @@ def _check(args: argparse.Namespace, console: Console) -> int:
     except KeyboardInterrupt:
         print("grader: interrupted; the run was ended, nothing was graded", file=sys.stderr)
         return 130
-    report.show(result, console)
+    grade.show(result, console)
     console.print(f"report: {args.output / 'report.html'}", highlight=False, soft_wrap=True)
     if result.passed:
-        from grader.folders import Folders
-        from grader.instructor import certificate
+        from grader.certificates import picture
+        from grader.sandbox.run_paths import Folders
 
         path = Folders(args.output).preview
-        certificate.preview(result.points, settings, path)  # a learner's own check cannot sign one
+        picture.preview(result.points, settings, path)  # a learner's own check cannot sign one
         console.print(f"certificate, a preview that nobody has signed: {path}", highlight=False, soft_wrap=True)
     return 0 if result.passed else 1
 
 
 def _batch(args: argparse.Namespace, console: Console) -> int:
-    from grader import batch
+    from grader.batch import grade_batch
 
-    return batch.run(args, console)
+    return grade_batch.run(args, console)
 
 
 def _machine(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0 when the scheduler has ended, 2 if it does not answer."""
-    from grader import slots
+    from grader.batch import dask_cluster
 
     console.print(f"offering slots to {args.address} until it ends", highlight=False)
     try:
-        slots.join(args.address)
-    except slots.SlotError as error:
+        dask_cluster.join(args.address)
+    except dask_cluster.SlotError as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -79,13 +80,13 @@ def _machine(args: argparse.Namespace, console: Console) -> int:
 
 
 def _build(args: argparse.Namespace, console: Console) -> int:
-    from grader import build
+    from grader.notebooks import build
 
     return build.run(args, console)
 
 
 def _handout(args: argparse.Namespace, console: Console) -> int:
-    from grader import handout
+    from grader.notebooks import handout
 
     return handout.run(args, console)
 
@@ -110,7 +111,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     command = commands.add_parser("handout", help=about, description=about, allow_abbrev=False)
     command.add_argument("target", type=Path, metavar="FOLDER", help="a new folder")
     command.set_defaults(run=_handout)
-    options.add_commands(commands)
+    cli.add_commands(commands)
     return parser.parse_args(arguments)
 
 
@@ -121,7 +122,7 @@ def _add_check(commands: argparse._SubParsersAction) -> None:
     add = command.add_argument
     add("path", type=Path, metavar="PATH", help="folder or archive with the submission's train.py, or that file")
     add("--output", type=Path, default=Path("runs/check"), metavar="DIR", help="for the report (default: %(default)s)")
-    add("--profile", choices=options.PROFILES, default="full", help="size of the run (default: %(default)s)")
+    add("--profile", choices=cli.PROFILES, default="full", help="size of the run (default: %(default)s)")
     add("--key", default="public", help="any text: re-keys classes, colours and test images (default: %(default)s)")
     add("--seed", type=int, default=0, help="the seed handed to the submission (default: %(default)s)")
     add("--trusted", action="store_true", help="run it as yourself, isolated from nothing: for your own code only")
@@ -134,7 +135,7 @@ def _add_batch(commands: argparse._SubParsersAction) -> None:
     add = command.add_argument
     add("path", type=Path, metavar="FOLDER", help="its entries, folders or archives, are the submissions")
     add("--output", type=Path, required=True, metavar="DIR", help="for the reports, the results and the journal")
-    add("--profile", choices=options.PROFILES, default="full", help="size of the runs (default: %(default)s)")
+    add("--profile", choices=cli.PROFILES, default="full", help="size of the runs (default: %(default)s)")
     add("--key", help="any text: re-keys classes, colours and test images (default: drawn at random, once)")
     add("--seed", type=int, default=0, help="the seed handed to the submissions (default: %(default)s)")
     add("--scheduler", metavar="ADDRESS", help="grade on the machines of this Dask cluster (default: on this one)")

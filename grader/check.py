@@ -8,19 +8,23 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from cifar import sources
-from grader import datakey, evaluate, intake, launch, observation, page, report, untrusted
-from grader.evidence import Evidence
-from grader.folders import Folders
-from grader.isolation import Isolation
-from grader.profile import WORKERS, Profile
-from grader.progress import Watch
+from cifar import download
+from grader.common import untrusted
+from grader.common.contract import WORKERS, Profile
+from grader.grading import checkpoint, grade
+from grader.grading.evidence import Evidence
+from grader.report import html_report
+from grader.run import launch, rekeyed_data, worker_log
+from grader.run.watchdog import Watch
+from grader.sandbox.isolation import Isolation
+from grader.sandbox.run_paths import Folders
+from grader.submission import intake
 
 
 def check(
     submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: Isolation, console: Console,
     name: str = "",
-) -> report.Report:  # fmt: skip
+) -> grade.Report:  # fmt: skip
     """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json` and
     `report.html`.
 
@@ -33,41 +37,43 @@ def check(
         raise intake.SubmissionError(f"{submission} is a copy that this check would replace: name what you wrote")
     folders.clear()
     intake.take(submission, folders.source)
-    data = datakey.rekey(sources.fetch(), key, profile.train_images, profile.test_images)
-    datakey.write_folder(data, folders.data)
+    data = rekeyed_data.rekey(download.fetch(), key, profile.train_images, profile.test_images)
+    rekeyed_data.write_folder(data, folders.data)
     with Watch(profile, console) as watch:
         run = launch.run(folders, profile, seed, isolate, watch)
     evidence = gather(folders, profile, run, data, isolate)
     shutil.rmtree(folders.data)
     record = {
         "profile": vars(profile), "seed": seed, "key_sha256": hashlib.sha256(key.encode()).hexdigest(),
-        "seconds": run.seconds, "versions": report.versions(),
+        "seconds": run.seconds, "versions": grade.versions(),
         "source_sha256": source_hash(folders.source), "cpu_seconds": run.outside.cpu_seconds,
         "secret_accuracy": evidence.checkpoint.secret if evidence.checkpoint else None,
     }  # fmt: skip
-    result = report.judge(evidence, name or str(submission), record)
-    report.write_json(result, folders.report)
-    page.write(result, evidence, folders.page)
+    result = grade.judge(evidence, name or str(submission), record)
+    grade.write_json(result, folders.report)
+    html_report.write(result, evidence, folders.page)
     return result
 
 
-def gather(folders: Folders, profile: Profile, run: launch.Run, data: datakey.Rekeyed, isolate: Isolation) -> Evidence:
+def gather(
+    folders: Folders, profile: Profile, run: launch.Run, data: rekeyed_data.Rekeyed, isolate: Isolation
+) -> Evidence:
     """Read and measure what a run left in `folders`."""
-    metrics, metrics_error, checkpoint, checkpoint_error = [], "", None, ""
+    metrics, metrics_error, measured, measured_error = [], "", None, ""
     try:
-        metrics = evaluate.read_metrics(folders.output / "metrics.jsonl")
+        metrics = checkpoint.read_metrics(folders.output / "metrics.jsonl")
     except untrusted.UnreadableError as error:
         metrics_error = str(error)
     try:
-        checkpoint = evaluate.measure(folders.output / "model.pt", data, isolate)
+        measured = checkpoint.measure(folders.output / "model.pt", data, isolate)
     except untrusted.UnreadableError as error:
-        checkpoint_error = str(error)
+        measured_error = str(error)
     timeline = b""
     with contextlib.suppress(untrusted.UnreadableError):
         timeline = untrusted.read(folders.timeline, launch.MAX_TIMELINE_BYTES)
     return Evidence(
-        profile, run, [observation.read_worker(folders.lines(rank)) for rank in range(WORKERS)],
-        folders.log.read_text(errors="replace"), metrics, metrics_error, checkpoint, checkpoint_error,
+        profile, run, [worker_log.read_worker(folders.lines(rank)) for rank in range(WORKERS)],
+        folders.log.read_text(errors="replace"), metrics, metrics_error, measured, measured_error,
         len(data.visible), torch.cuda.device_count(), timeline,
     )  # fmt: skip
 

@@ -64,7 +64,7 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 import psutil
 import torch
 
-from cifar.process import cores
+from cifar.support.environment import cores
 from cifar.workers import autocast
 
 gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
@@ -117,7 +117,7 @@ show(
 #
 # - *Very slow:* close other programs. Four workers on two cores leave nothing for anybody else.
 # - *A run hangs:* interrupt the cell (the square button). The workers are ended with it.
-# - *CIFAR-10 is missing:* `python -m cifar.sources` fetches it, and says what is wrong if it cannot.
+# - *CIFAR-10 is missing:* `python -m cifar.download` fetches it, and says what is wrong if it cannot.
 #
 # ## Summary
 #

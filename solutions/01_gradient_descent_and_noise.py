@@ -30,7 +30,8 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 import torch
 from IPython.display import Markdown
 
-from benchmarks.claims import c11, c28
+from benchmarks.claims.lesson_01 import c11_saddle_points as c11
+from benchmarks.claims.lesson_01 import c28_critical_batch_size as c28
 from cifar.data import load
 from lessons import axes, live, saved, show
 

@@ -31,9 +31,13 @@ import inspect
 import numpy as np
 import torch
 
-from benchmarks import distortions
-from benchmarks.claims import c07, c16, c17, c18, c19
-from benchmarks.plots import panels
+from benchmarks.claims.lesson_02 import c07_loss_and_accuracy as c07
+from benchmarks.claims.lesson_02 import c16_throughput as c16
+from benchmarks.claims.lesson_02 import c17_training_memory as c17
+from benchmarks.claims.lesson_02 import c18_mean_activation as c18
+from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
+from benchmarks.experiment.plots import panels
+from benchmarks.methods import augmentations
 from cifar import data
 from cifar.model import BootcampResNet, no_norm
 from cifar.training import train_epoch
@@ -181,11 +185,11 @@ else:
 torch.manual_seed(seed)
 one = train.images[4:5]
 changes = {
-    "none": distortions.unchanged, "shift": distortions.shifted, "mirror": lambda image: image.flip(-1),
-    "brightness": distortions.brightened, "contrast": distortions.contrasted,
+    "none": augmentations.unchanged, "shift": augmentations.shifted, "mirror": lambda image: image.flip(-1),
+    "brightness": augmentations.brightened, "contrast": augmentations.contrasted,
 }  # fmt: skip
 shown = {name: change(one).float() for name, change in changes.items()}
-white = distortions.Whiten()(data.normalise(one))
+white = augmentations.Whiten()(data.normalise(one))
 shown["whitening"] = 255 * (white - white.min()) / (white.max() - white.min())  # stretched, to be seen at all
 figure, places = panels(*[("", "")] * len(shown))
 for ax, (name, image) in zip(places, shown.items(), strict=True):
@@ -207,8 +211,8 @@ show(
 
 # %%
 torch.manual_seed(seed)
-brighter = distortions.brightened(train.images[:100])
-whiten = distortions.Whiten()
+brighter = augmentations.brightened(train.images[:100])
+whiten = augmentations.Whiten()
 gap = (whiten(data.normalise(brighter)) - whiten(data.normalise(train.images[:100]))).abs().max()
 print(f"largest value added: {(brighter - train.images[:100]).abs().max():.0f} of 255; left after whitening: {gap:.1e}")
 

@@ -40,8 +40,8 @@ import torch.distributed as dist
 from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from benchmarks.plots import axes, panels
-from benchmarks.wire import kernel_received
+from benchmarks.experiment.plots import axes, panels
+from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
 from lessons import live, saved, show
@@ -162,7 +162,7 @@ import torch.distributed as dist
 import torch.distributed.nn  # must come before the group exists; lesson 09 says why
 from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
-from benchmarks.wire import kernel_received
+from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
 """

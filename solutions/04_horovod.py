@@ -32,10 +32,10 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 import difflib
 from pathlib import Path
 
-from benchmarks.plots import axes
-from benchmarks.workers import on_workers
+from benchmarks.experiment.plots import axes
+from benchmarks.instruments.horovod_launch import on_workers
 from cifar import cli
-from cifar.process import cores
+from cifar.support.environment import cores
 from lessons import horovodrun, show
 from lessons.claims import live, saved
 
@@ -375,7 +375,7 @@ for size_now in (4, 7, 64, 600):
 
 # %%
 from cifar.model import BootcampResNet, no_norm
-from grader import timeline
+from grader.report import timeline
 
 names = [name for name, _ in BootcampResNet(norm=no_norm).named_parameters()]
 events = [event for event in timeline.read(trace.read_bytes()) if event.tensor in names]
@@ -464,16 +464,16 @@ from statistics import median
 import horovod.torch as hvd
 import torch
 
-from benchmarks import worker
-from benchmarks.claims.c14 import all_reduce_seconds
+from benchmarks.claims.lesson_09.c14_scaling_limit import all_reduce_seconds
+from benchmarks.instruments import horovod_ops
 
-worker.POLL_SECONDS = 0.0001  # ask often: 60 waits of up to a millisecond would be measured as well
+horovod_ops.POLL_SECONDS = 0.0001  # ask often: 60 waits of up to a millisecond would be measured as well
 
 
 def seconds(exchange, repeats=10):
     times = []
     for _ in range(repeats + 2):
-        worker.barrier()
+        horovod_ops.barrier()
         started = time.perf_counter()
         exchange()
         times.append(time.perf_counter() - started)
@@ -489,9 +489,9 @@ def small(together, count=60, numbers=8_000):
         for at, tensor in enumerate(tensors):
             handles.append(hvd.allreduce_async_(tensor, name=f"small.{at}"))
             if not together:
-                worker.wait(handles.pop())
+                horovod_ops.wait(handles.pop())
         for handle in handles:
-            worker.wait(handle)
+            horovod_ops.wait(handle)
 
     return seconds(exchange, repeats=5)
 
@@ -502,7 +502,7 @@ def large(compression, numbers=2_000_000):
 
     def exchange():
         packed, kind = compression.compress(tensor)
-        compression.decompress(worker.wait(hvd.allreduce_async(packed, name=f"large.{packed.dtype}")), kind)
+        compression.decompress(horovod_ops.wait(hvd.allreduce_async(packed, name=f"large.{packed.dtype}")), kind)
 
     return seconds(exchange)
 
@@ -667,7 +667,7 @@ result = saved("C13")
 # - **Threads.** PyTorch would start as many as there are cores, in *each* worker. Ours get their share of the cores.
 #
 # None of this changes what is computed: with the same grouping the weights are equal to the last bit, and a test of
-# this course compares them. The first two and the last are in `cifar/workers.py` and `cifar/process.py`, so no script
+# this course compares them. The first two and the last are in `cifar/workers.py` and `cifar/support/environment.py`, so no script
 # needs to think of them; the grouping is an argument, as in the assignment's reference.
 #
 # **What to look at:** each bar adds one measure to those of the bar above it. The last one is the same workers without
@@ -676,9 +676,9 @@ result = saved("C13")
 # %%
 from tqdm import tqdm
 
-from benchmarks.peers import on_peers
+from benchmarks.instruments.gloo_processes import on_peers
+from benchmarks.instruments.horovod_launch import AS_IT_IS
 from benchmarks.speed.loop import images_per_s
-from benchmarks.workers import AS_IT_IS
 
 OURS = {"HOROVOD_CYCLE_TIME": "5", "HOROVOD_IDLE_CYCLE_TIME": "100"}
 launches = (

@@ -31,8 +31,9 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # %%
 import numpy as np
 
-from benchmarks.claims import c04, c15
-from benchmarks.plots import axes, panels
+from benchmarks.claims.lesson_05 import c04_time_to_accuracy as c04
+from benchmarks.claims.lesson_05 import c15_path_of_an_epoch as c15
+from benchmarks.experiment.plots import axes, panels
 from cifar.data import shard, shuffle, updates_per_epoch
 from lessons import horovodrun, live, saved, show
 
@@ -95,7 +96,7 @@ show(
 #
 # From here on most experiments compare accuracies, which do not depend on who waits for whom. One process computes
 # what $K$ workers compute: each worker's part in turn, with its own random numbers and batch statistics, then one update
-# with the mean gradient (`benchmarks/training.py`; a test compares it with real workers).
+# with the mean gradient (`benchmarks/instruments/simulated_workers.py`; a test compares it with real workers).
 #
 # One more thing has to be kept apart. At a constant rate the weights never settle: noise shakes them to the end, and a
 # larger batch is shaken less. That favours several workers, and can outweigh the updates that they lack. So everything
@@ -401,7 +402,7 @@ result = saved("C28")
 # %%
 import torch
 
-from benchmarks.hessian import largest_eigenvalue
+from benchmarks.methods.hessian import largest_eigenvalue
 
 matrix = torch.tensor([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
 vector = torch.ones(3)
@@ -409,7 +410,7 @@ for step in range(6):
     vector = matrix @ vector / vector.norm()
     print(f"after {step + 1} products the vector is {vector.norm():.4f} times as long as before")
 print(f"largest eigenvalue: {torch.linalg.eigvalsh(matrix)[-1]:.4f}")
-print(f"benchmarks/hessian.py finds {largest_eigenvalue(lambda v: matrix @ v, torch.ones(3)):.4f}")
+print(f"benchmarks/methods/hessian.py finds {largest_eigenvalue(lambda v: matrix @ v, torch.ones(3)):.4f}")
 
 # %% [markdown]
 # Now the networks. One worker and eight train on a few images, without distortions, so that they can come near a

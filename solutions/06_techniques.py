@@ -34,8 +34,8 @@ from itertools import pairwise
 import torch
 from IPython.display import Markdown
 
-from benchmarks.cifar10 import data
-from benchmarks.training import Recipe, train
+from benchmarks.experiment.dataset import data
+from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.lamb import Lamb, parameter_groups
 from lessons import axes, horovodrun, live, panels, saved, show
 from lessons.running import SOURCE

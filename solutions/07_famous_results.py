@@ -28,8 +28,8 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 import numpy as np
 from IPython.display import Markdown
 
-from benchmarks.claims.c32 import CHOSEN, RATES, accuracies
-from benchmarks.spread import deviation, difference, mean_std
+from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies
+from benchmarks.experiment.intervals import deviation, difference, mean_std
 from lessons import axes, live, panels, saved, show
 
 # %% [markdown]

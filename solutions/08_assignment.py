@@ -60,7 +60,7 @@ print(program.read_text())
 # %%
 from IPython.display import Markdown
 
-from grader.rubric import MUST_PASS, RUBRIC
+from grader.grading.rubric import MUST_PASS, RUBRIC
 
 rows = [
     f"| {line.points} | {'**' if line.id in MUST_PASS else ''}{line.asks}{'**' if line.id in MUST_PASS else ''} |"
@@ -72,7 +72,7 @@ Markdown("\n".join(["| points | what every run must show |", "| --- | --- |", *r
 # What the grader fills in, and the target that it sets:
 
 # %%
-from grader.profile import load as settings
+from grader.common.contract import load as settings
 
 for name in ("fast", "full"):
     one = settings(name)

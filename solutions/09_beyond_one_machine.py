@@ -71,7 +71,7 @@ result = saved("C14")
 # %%
 import numpy as np
 
-from benchmarks.claims.c14 import fit, ring
+from benchmarks.claims.lesson_09.c14_scaling_limit import fit, ring
 
 constants = fit(runs["machine"][0])
 update = np.median(runs["machine"][0]["updates"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from cifar import sources
+from cifar import download
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPTS = REPOSITORY / "source_code"
@@ -32,7 +32,7 @@ def examples(many: int) -> int:
 @pytest.fixture(scope="session")
 def cifar10() -> Path:
     """The user's cache folder with CIFAR-10, fetched if need be."""
-    return sources.fetch()
+    return download.fetch()
 
 
 def until(true: Callable[[], bool], seconds: float = 120) -> None:
@@ -66,5 +66,5 @@ def metrics(folder: Path) -> list[dict]:
 @pytest.fixture
 def without_registry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Make both sources unreachable for real: a closed port, and no npm on the path."""
-    monkeypatch.setattr(sources, "ARCHIVE", "http://127.0.0.1:9/cifar-10-binary.tar.gz")
+    monkeypatch.setattr(download, "ARCHIVE", "http://127.0.0.1:9/cifar-10-binary.tar.gz")
     monkeypatch.setenv("PATH", "/nonexistent")

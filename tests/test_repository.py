@@ -12,9 +12,10 @@ from importlib import metadata
 import pytest
 import yaml
 
-from benchmarks import calibrate, results
-from grader import profile
+from benchmarks.assignment import calibrate
+from benchmarks.experiment import results
 from grader.check import source_hash
+from grader.common import contract
 from tests.conftest import REPOSITORY, SCRIPTS
 
 
@@ -64,7 +65,9 @@ def test_each_library_that_is_imported_is_declared_with_its_reason():
     own = {"cifar", "lessons", "benchmarks", "grader", "install", "observation"}
     homes = metadata.packages_distributions()
     for name in (
-        name for name in tracked() if name.endswith(".py") and name.startswith(("source_", "grader", "bench"))
+        name
+        for name in tracked()
+        if name.endswith(".py") and name.startswith(("source_", "grader", "bench", "lessons"))
     ):
         for node in ast.walk(ast.parse((REPOSITORY / name).read_text())):
             modules = [node.module] if isinstance(node, ast.ImportFrom) and not node.level else []
@@ -80,7 +83,7 @@ SEEDS = 10  # an arm, at the least
 @pytest.mark.parametrize("name", ["full", "fast"])
 def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
     """Over several seeds an arm, of the reference and the naive conversion as they are now."""
-    settings = profile.load(name)
+    settings = contract.load(name)
     low, high = calibrate.bounds(settings)
     assert low < settings.target < high
     for arm, folder in calibrate.ARMS.items():

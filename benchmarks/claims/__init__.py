@@ -1,8 +1,9 @@
-"""The claims that the course is drawn from, one module each: `C28` lies in `c28.py`. Imported when asked for."""
+"""The claims that the course is drawn from, one module each: `lesson_01/c28_critical_batch_size.py` holds C28."""
 
 import importlib
+from pathlib import Path
 
-from benchmarks.claim import Claim
+from benchmarks.experiment.claim import Claim
 
 IDS = tuple(f"C{number:02}" for number in range(1, 33))
 
@@ -11,4 +12,5 @@ def get(id: str) -> Claim:
     """The claim called `id`. KeyError if there is none."""
     if id not in IDS:
         raise KeyError(id)
-    return importlib.import_module(f"{__name__}.{id.lower()}").CLAIM
+    (path,) = Path(__file__).parent.glob(f"lesson_*/{id.lower()}_*.py")
+    return importlib.import_module(f"{__name__}.{path.parent.name}.{path.stem}").CLAIM

@@ -14,7 +14,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD
 from torch.optim.lr_scheduler import LambdaLR
 
-from benchmarks import peers
+from benchmarks.instruments import gloo_processes
 from cifar import training, workers
 from cifar.data import Split, augment, batches, shard, shuffle
 from cifar.model import BootcampResNet, ResNet9
@@ -48,24 +48,24 @@ def train(sleep: bool, groups: int | None, network: str, batch_size: int, update
     """The trained network, and the seconds."""
     import horovod.torch as hvd
 
-    from benchmarks import worker
+    from benchmarks.instruments import horovod_ops
 
     # Without ours Horovod waits by itself, as it does for everybody.
     training.wait_for_gradients = workers.wait_for_gradients if sleep else lambda optimizer: None
-    images, _ = worker.data("cpu", IMAGES, test_images=1)
+    images, _ = horovod_ops.data("cpu", IMAGES, test_images=1)
     net = build(network)
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
     optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters(), groups=groups)
     hvd.broadcast_parameters(net.state_dict(), root_rank=0)
     data = endless(images, hvd.rank(), hvd.size(), batch_size)
-    return net, seconds(net, optimizer, data, updates, worker.barrier)
+    return net, seconds(net, optimizer, data, updates, horovod_ops.barrier)
 
 
 def peer(way: str, network: str, batch_size: int, updates: int) -> float:
     """The same on a process of torch.distributed. `way`: ddp; alone, without any exchange; or wait, which exchanges
     nothing either, but waits for the others before each update.
     """
-    train, rank, size = peers.data(IMAGES), dist.get_rank(), dist.get_world_size()
+    train, rank, size = gloo_processes.data(IMAGES), dist.get_rank(), dist.get_world_size()
     workers.use_device("cpu", rank, size)
     net = build(network)
     # By default it also sends batch norm's statistics before each forward pass, which neither ours nor stock does.

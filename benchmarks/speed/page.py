@@ -11,10 +11,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from benchmarks import overhead, results, series, speed
-from benchmarks.series import Series
+from benchmarks import speed
+from benchmarks.assignment import overhead
+from benchmarks.experiment import results, runner
+from benchmarks.experiment.runner import Series
 from benchmarks.speed.tables import Table
-from grader.whole import write_whole
+from grader.common.atomic_write import write_whole
 
 DPI = 144  # sharp on a screen that shows two pixels for one
 
@@ -25,7 +27,7 @@ def write(folder: Path, target: Path) -> None:
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     style = Markup(files("lessons").joinpath("style.css").read_text())
-    sections = [_section(series.saved(speed.get(id), folder / id)) for id in speed.IDS]
+    sections = [_section(runner.saved(speed.get(id), folder / id)) for id in speed.IDS]
     page = environment.get_template("page.html").render(style=style, sections=sections, graded=_graded())
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, page)

@@ -1,8 +1,9 @@
 """The lessons' function exercises as data: what is asked, probes drawn at random, and what a right answer is.
 
-One module an exercise, named by its id, which holds `EXERCISE`. A `Compared` exercise holds its reference and the
-common wrong formulas: its module stays with the grader. A learner's copy of this package may leave such modules out;
-`public.json` then answers for them. A `Checked` exercise holds no answer, and is needed on both sides.
+Each exercise is a module in `definitions/`, in the folder of its lesson. The module has the exercise's id as its name
+and holds `EXERCISE`. A `Compared` exercise holds its reference and the common wrong formulas: its module stays with the
+grader. A learner's copy of this package may leave such modules out; `public.json` then answers for them. A `Checked`
+exercise holds no answer, and is needed on both sides.
 
 References add numbers with `math.fsum`. Python's `sum` compensates rounding from 3.12 on, so the last digits of
 `public.json` would depend on the version.
@@ -14,25 +15,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
-IDS = (
-    "average_gradients",
-    "ring_step",
-    "ring_plan",
-    "noise_scale",
-    "warmup_factor",
-    "trust_ratio",
-    "shard_indices",
-    "bug_zoo",
-    "squared_error",
-    "step_time",
-    "pipeline_rate",
-    "traffic",
-    "rate_at",
-    "compare_arms",
-    "momentum_correction",
-    "effective_batch",
-    "updates_made",
-)
+LESSONS = {
+    "average_gradients": "lesson_03",
+    "ring_step": "lesson_03",
+    "ring_plan": "lesson_03",
+    "noise_scale": "lesson_01",
+    "warmup_factor": "lesson_06",
+    "trust_ratio": "lesson_06",
+    "shard_indices": "lesson_04",
+    "bug_zoo": "lesson_04",
+    "squared_error": "lesson_01",
+    "step_time": "lesson_02",
+    "pipeline_rate": "lesson_02",
+    "traffic": "lesson_03",
+    "rate_at": "lesson_05",
+    "compare_arms": "lesson_05",
+    "momentum_correction": "lesson_06",
+    "effective_batch": "lesson_07",
+    "updates_made": "lesson_07",
+}  # the folder of each exercise, by its id
+IDS = tuple(LESSONS)
 
 
 @dataclass(frozen=True)
@@ -105,4 +107,4 @@ def get(id: str) -> Exercise:
     """The exercise called `id`. KeyError if there is none, ModuleNotFoundError in a copy that leaves it out."""
     if id not in IDS:
         raise KeyError(id)
-    return importlib.import_module(f"{__name__}.{id}").EXERCISE
+    return importlib.import_module(f"{__name__}.definitions.{LESSONS[id]}.{id}").EXERCISE

@@ -1,7 +1,7 @@
 """Writes the public probes and their answers: `python -m grader.exercises`. Two runs write the same bytes."""
 
-from grader.exercises import sheet
+from grader.exercises import test_cases
 
 if __name__ == "__main__":
-    sheet.PUBLIC.write_text(sheet.public_text())
-    print(f"written: {sheet.PUBLIC}")
+    test_cases.PUBLIC.write_text(test_cases.public_text())
+    print(f"written: {test_cases.PUBLIC}")

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from grader.exercises.outcome import Outcome
+from grader.exercises.call_results import Outcome
 
 KINDS = {bool: "True or False", str: "a text", list: "a list", int: "a number", float: "a number"}
 

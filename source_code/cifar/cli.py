@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 from typing import NoReturn
 
-from cifar import sources
-from cifar.process import stop
+from cifar import download
+from cifar.support.environment import stop
 
 
 class OneLineParser(argparse.ArgumentParser):
@@ -44,7 +44,7 @@ def parse(description: str, epochs: int, batch_size: int, lr: float, arguments: 
         "--data-dir",
         type=Path,
         metavar="D",
-        help=f"folder with CIFAR-10's six .bin files (default: {sources.cache_folder()}, fetched on first use)",
+        help=f"folder with CIFAR-10's six .bin files (default: {download.cache_folder()}, fetched on first use)",
     )
     add(
         "--output-dir",

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from cifar import sources
-from cifar.process import stop
+from cifar import download
+from cifar.support.environment import stop
 
 MEAN = (0.4914, 0.4822, 0.4465)  # of the training images, a channel each, in units of the full range
 STD = (0.2470, 0.2435, 0.2616)
@@ -51,12 +51,12 @@ def load(
     Without a folder CIFAR-10 comes from the user's cache, fetched if need be. Only the files that hold these images are
     read; each must be right: a missing or corrupt one ends the program with one line that names it.
     """
-    folder = Path(folder) if folder else sources.at_hand()
+    folder = Path(folder) if folder else download.at_hand()
     if not folder.is_dir():
-        stop(f"no data folder {folder}. Leave --data-dir out, or run: python -m cifar.sources --to {folder}")
-    hashes = sources.expected_hashes(folder)
-    train = _read_split("train", folder, hashes, sources.TRAIN_FILES, device, limit)
-    return train, _read_split("test", folder, hashes, (sources.TEST_FILE,), device, test_limit)
+        stop(f"no data folder {folder}. Leave --data-dir out, or run: python -m cifar.download --to {folder}")
+    hashes = download.expected_hashes(folder)
+    train = _read_split("train", folder, hashes, download.TRAIN_FILES, device, limit)
+    return train, _read_split("test", folder, hashes, (download.TEST_FILE,), device, test_limit)
 
 
 def _read_split(
@@ -78,9 +78,9 @@ def _read_records(path: Path, sha256: str) -> np.ndarray:
     try:
         content = path.read_bytes()
     except OSError as error:
-        stop(f"cannot read {path}: {error.strerror}. To fetch it: python -m cifar.sources --to {path.parent}")
+        stop(f"cannot read {path}: {error.strerror}. To fetch it: python -m cifar.download --to {path.parent}")
     if hashlib.sha256(content).hexdigest() != sha256:
-        stop(f"{path} is corrupt ({len(content):,} bytes). To mend it: python -m cifar.sources --to {path.parent}")
+        stop(f"{path} is corrupt ({len(content):,} bytes). To mend it: python -m cifar.download --to {path.parent}")
     return np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES)
 
 

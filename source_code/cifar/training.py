@@ -13,7 +13,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from cifar.data import Split, batches, normalise
-from cifar.process import stop
+from cifar.support.environment import stop
 from cifar.workers import autocast, wait_for_gradients
 
 

@@ -2,8 +2,8 @@
 
 Workers that share cores must leave them to each other. So a worker sleeps while it waits (`wait_for_gradients`; Horovod
 spins), takes its share of the threads (`use_device`), has Horovod agree on work less often, and hardly ever while there
-is none (`cifar.process`), and, with `groups=1` in its script, sends all gradients in one buffer. Lesson 04 shows what
-each is worth; the sums are the same.
+is none (`cifar.support.environment`), and, with `groups=1` in its script, sends all gradients in one buffer. Lesson 04
+shows what each is worth; the sums are the same.
 """
 
 import ctypes
@@ -13,8 +13,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 
 import torch
 
-from cifar.later import put_off_compiler
-from cifar.process import cores, stop
+from cifar.support.environment import cores, stop
+from cifar.support.lazy_dynamo import put_off_compiler
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 # A waiting worker asks every millisecond: short beside an update (hundreds on a CPU), long enough to free the core.

@@ -21,7 +21,7 @@ from pathlib import Path
 import install
 from packaging.requirements import Requirement
 
-from cifar import sources
+from cifar import download
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PART_BYTES = 55_000_000  # with the course's own files, a call that carries 64 MB takes one
@@ -47,7 +47,7 @@ def requirements(python: str) -> list[str]:
     return [f"{one.name}{one.specifier}" for one in kept]
 
 
-def download(python: str, wanted: list[str], folder: Path) -> None:
+def download_packages(python: str, wanted: list[str], folder: Path) -> None:
     """Download these packages as wheels for a version of Python, and those as source that come so."""
     platforms = [word for name in MANYLINUX for word in ("--platform", name)]
     target = ["--python-version", python, "--implementation", "cp", "--abi", f"cp{python.replace('.', '')}"]
@@ -63,9 +63,9 @@ def download(python: str, wanted: list[str], folder: Path) -> None:
 
 def compress_data(folder: Path) -> None:
     """CIFAR-10's six files, each compressed."""
-    for name in sources.SHA256:
+    for name in download.SHA256:
         with lzma.open(folder / f"{name}.xz", "wb") as packed:
-            packed.write((sources.fetch() / name).read_bytes())
+            packed.write((download.fetch() / name).read_bytes())
 
 
 def parts(files: list[Path]) -> list[list[Path]]:
@@ -103,7 +103,7 @@ def pack(python: str, output: Path) -> list[Path]:
         files = Path(scratch) / "files"
         files.mkdir()
         print(f"pack: downloading {len(about['requirements'])} packages for Python {python}", flush=True)
-        download(python, about["requirements"], files)
+        download_packages(python, about["requirements"], files)
         print("pack: compressing CIFAR-10", flush=True)
         compress_data(files)
         found = parts(list(files.iterdir()))

@@ -139,7 +139,7 @@ def steps(places: Places, quick: bool) -> list[Step]:
     return [
         Step("set-up", set_up, must_succeed=True, environment=offline),
         Step("airbench", [python, *AIRBENCH.split()], environment=offline),
-        Step("data", [python, "-m", "cifar.sources"], must_succeed=True),
+        Step("data", [python, "-m", "cifar.download"], must_succeed=True),
         Step("versions", [python, "-c", VERSIONS], must_succeed=True),
         *scripts,
         Step("grade, fast", [*check, fast, "--profile", "fast"]),

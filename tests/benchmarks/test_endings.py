@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import endings
-from grader import build
+from grader.notebooks import build
 from tests.conftest import REPOSITORY, run_python
 
 # Printed as the last thing that a worker does: the names of its threads. Those of a group of Gloo's contain "gloo".

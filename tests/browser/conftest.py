@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from grader.handout import handout
+from grader.notebooks.handout import handout
 from tests.conftest import REPOSITORY
 
 SHOTS = REPOSITORY / "runs" / "browser"

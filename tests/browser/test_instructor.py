@@ -8,9 +8,9 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import lab
 from tests.conftest import REPOSITORY
-from tests.instructor import made_up
-from tests.instructor.conftest import Graded, graded  # noqa: F401  the fixture
-from tests.instructor.test_class import points
+from tests.grader.classroom.conftest import Graded, graded  # noqa: F401  the fixture
+from tests.grader.classroom.test_class import points
+from tests.support import synthetic_class
 
 pytestmark = pytest.mark.slow
 
@@ -28,18 +28,18 @@ def opened(page: Page, address: str, path: str) -> None:
 
 def test_formgrader_lists_the_submissions_with_their_scores(page: Page, address: str, graded: Graded, shot: Callable):  # noqa: F811
     opened(page, address, "formgrader")
-    for assignment in (*made_up.NOTEBOOKS, made_up.PROGRAM):
+    for assignment in (*synthetic_class.NOTEBOOKS, synthetic_class.PROGRAM):
         expect(page.get_by_role("gridcell", name=assignment).first).to_be_visible()
     shot("formgrader-assignments")
-    opened(page, address, f"formgrader/manage_submissions/{made_up.NOTEBOOKS[0]}")
-    right = points(graded.course, made_up.name(0), made_up.NOTEBOOKS[0])
-    row = page.get_by_role("row").filter(has_text=made_up.name(0))
+    opened(page, address, f"formgrader/manage_submissions/{synthetic_class.NOTEBOOKS[0]}")
+    right = points(graded.course, synthetic_class.name(0), synthetic_class.NOTEBOOKS[0])
+    row = page.get_by_role("row").filter(has_text=synthetic_class.name(0))
     expect(row).to_contain_text(f"{right:g} / {right:g}")
     shot("formgrader-submissions")
 
 
 def test_formgrader_shows_the_harness_report(page: Page, address: str, shot: Callable):
-    opened(page, address, f"formgrader/gradebook/{made_up.PROGRAM}/{made_up.PROGRAM}")
+    opened(page, address, f"formgrader/gradebook/{synthetic_class.PROGRAM}/{synthetic_class.PROGRAM}")
     best = page.get_by_role("row").filter(has_text="100 / 100").first
     expect(best).to_be_visible()
     shot("formgrader-gradebook")

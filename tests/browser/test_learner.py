@@ -12,7 +12,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from grader import build
+from grader.notebooks import build
 from tests.browser.conftest import lab
 from tests.conftest import REPOSITORY
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from grader import build
+from grader.notebooks import build
 from lessons import __main__ as command
 from lessons import pages
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.handout import with_answers
+from grader.notebooks.handout import with_answers
 from tests.container.conftest import UID, Image, buildah
 
 pytestmark = pytest.mark.slow
@@ -34,7 +34,10 @@ def files(layers: list[Path]) -> Iterator[tuple[str, bytes]]:
 
 def test_no_layer_holds_an_answer_or_a_test(layers: list[Path]):
     found = dict(files(layers))
-    assert "course/notebooks/01_gradient_descent_and_noise.ipynb" in found and "course/grader/probes.py" in found
+    assert (
+        "course/notebooks/01_gradient_descent_and_noise.ipynb" in found
+        and "course/grader/exercises/sandboxed.py" in found
+    )
     names = set(found)
     assert not names & {f"course/{path}" for path in with_answers()}
     assert not [name for name in names if name.startswith(("course/solutions", "course/tests", "course/.git"))]

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from grader import profile
 from grader.check import check
-from grader.isolation import sandbox
-from grader.report import Report
+from grader.common import contract
+from grader.grading.grade import Report
+from grader.sandbox.isolation import sandbox
 from tests.conftest import REPOSITORY, run_python, until
 
 STARTER = REPOSITORY / "source_code" / "assignment"
@@ -24,7 +24,7 @@ SUBMISSIONS = REPOSITORY / "tests" / "submissions"
 
 def grade(submission: Path, root: Path, size: str = "fast") -> Report:
     quiet = Console(quiet=True)
-    result = check(submission, root, profile.load(size), "a test's key", seed=1, isolate=sandbox, console=quiet)
+    result = check(submission, root, contract.load(size), "a test's key", seed=1, isolate=sandbox, console=quiet)
     assert workers_left(root) == []
     return result
 

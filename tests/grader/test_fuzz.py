@@ -36,8 +36,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from cifar.model import ResNet9
-from grader import box, evaluate, intake, notebook, observation, untrusted
-from grader.inside import classify
+from grader.common import untrusted
+from grader.grading import checkpoint
+from grader.run import worker_log
+from grader.sandbox import run_in_sandbox
+from grader.sandbox.guest_scripts import classify_images
+from grader.submission import intake, notebook
 from tests.conftest import examples
 
 SECONDS = 5  # of computing for one example, at most
@@ -425,13 +429,13 @@ def in_order(lines: st.SearchStrategy[dict], key: str) -> st.SearchStrategy[list
 
 
 @fuzz
-@given(in_order(lines_of(evaluate.Metrics), "epoch"), ends, damages)
+@given(in_order(lines_of(checkpoint.Metrics), "epoch"), ends, damages)
 def test_any_metrics_are_figures_or_one_line(room: Path, lines: list, end: str, damage: list):
     path = room / "metrics.jsonl"
     path.write_bytes(damaged(as_lines(lines, end), damage))
     try:
         with in_time():
-            read = evaluate.read_metrics(path)
+            read = checkpoint.read_metrics(path)
     except untrusted.UnreadableError as error:
         assert is_line(error)
         event("refused")
@@ -444,9 +448,9 @@ def test_any_metrics_are_figures_or_one_line(room: Path, lines: list, end: str, 
 
 @fuzz
 @given(
-    lines_of(observation.First),
-    in_order(lines_of(observation.Update), "update"),
-    st.lists(lines_of(observation.End), max_size=1),
+    lines_of(worker_log.First),
+    in_order(lines_of(worker_log.Update), "update"),
+    st.lists(lines_of(worker_log.End), max_size=1),
     ends,
     damages,
 )
@@ -454,7 +458,7 @@ def test_any_observation_is_a_worker(room: Path, first: object, updates: list, r
     path = room / "rank0.jsonl"
     path.write_bytes(damaged(as_lines([first, *updates, *rest], end), damage))
     with in_time():
-        worker, so_far = observation.read_worker(path), observation.updates_so_far(path)
+        worker, so_far = worker_log.read_worker(path), worker_log.updates_so_far(path)
     event(f"{len(worker.updates)} updates")
     assert [update.update for update in worker.updates] == list(range(1, len(worker.updates) + 1))
     assert worker.first or not (worker.updates or worker.end)
@@ -474,8 +478,8 @@ def read_checkpoints(connection: Connection) -> None:
     while True:
         content = connection.recv_bytes()
         try:
-            result = ["network", type(classify.load(content, WIDTH)).__name__]
-        except classify.WrongCheckpoint as error:
+            result = ["network", type(classify_images.load(content, WIDTH)).__name__]
+        except classify_images.WrongCheckpoint as error:
             result = ["refused", str(error)]
         except Exception as error:
             result = [type(error).__name__, str(error)]
@@ -647,7 +651,7 @@ checkpoints = st.one_of(
 )  # fmt: skip
 
 
-answer_lines = mostly(st.just({"error": "", "weights": 1}), lines_of(evaluate.Answer) | values)
+answer_lines = mostly(st.just({"error": "", "weights": 1}), lines_of(checkpoint.Answer) | values)
 logits = mostly(st.just(bytes(80)), st.sampled_from([0, 40, 79, 120]).map(bytes))
 
 
@@ -658,8 +662,8 @@ def test_any_answer_about_a_checkpoint_is_logits_or_one_line(line: object, rest:
     content = damaged(as_lines([line], "\n") + rest, damage)
     try:
         with in_time():
-            told, read = evaluate._read_answer(content, images=2)
-    except box.BoxError as error:
+            told, read = checkpoint._read_answer(content, images=2)
+    except run_in_sandbox.BoxError as error:
         assert is_line(error)
         return
     event("error" if told.error else "logits")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.grader import matrix
-from tests.grader.matrix import SUBMISSIONS, Outcome, Submission
+from tests.support import submission_suite
+from tests.support.submission_suite import SUBMISSIONS, Outcome, Submission
 
-ALL = matrix.submissions()
+ALL = submission_suite.submissions()
 ROWS = {*range(1, 46)}
 ELSEWHERE = {19, 36, 42, 43, 44}  # 19 needs GPUs (made-up evidence in its stead); the others belong to the intake
 FOLDERS = {f"{path.parent.parent.name}/{path.parent.name}" for path in SUBMISSIONS.glob("*/*/train.py")}
@@ -18,9 +18,9 @@ FOLDERS = {f"{path.parent.parent.name}/{path.parent.name}" for path in SUBMISSIO
     [pytest.param(one, id=one.id, marks=() if one.quick else pytest.mark.slow) for one in ALL],
 )
 def test_it_is_graded_as_expected_and_leaves_nothing(submission: Submission, tmp_path: Path):
-    outcome = matrix.run(submission, tmp_path / "run")
-    matrix.keep(submission, outcome, matrix.grader_hash())
-    assert matrix.problems(submission, outcome) == []
+    outcome = submission_suite.run(submission, tmp_path / "run")
+    submission_suite.keep(submission, outcome, submission_suite.grader_hash())
+    assert submission_suite.problems(submission, outcome) == []
 
 
 def test_every_threat_has_a_submission():
@@ -46,7 +46,7 @@ def test_the_quick_third_costs_every_rubric_line_that_a_machine_without_gpus_can
     quick = [submission for submission in ALL if submission.quick]
     assert 0.3 < len(quick) / len(ALL) < 0.45
     costs = {line for submission in quick for line in submission.lost if line != "*"}
-    assert costs | {"device", "target", "begins"} == set(matrix.LINES)
+    assert costs | {"device", "target", "begins"} == set(submission_suite.LINES)
 
 
 def test_every_folder_is_named_in_the_table_and_every_name_has_a_folder():
@@ -65,27 +65,29 @@ def test_edits_fit_and_programs_compile(submission: Submission, tmp_path: Path):
 
 
 def test_a_wrong_outcome_is_told():
-    rows = [{"id": line, "points": 5, "max": 5, "met": True, "seen": "", "message": ""} for line in matrix.LINES]
+    rows = [
+        {"id": line, "points": 5, "max": 5, "met": True, "seen": "", "message": ""} for line in submission_suite.LINES
+    ]
     rows[3] |= {"points": 0, "seen": "no mean"}
     outcome = Outcome(True, 80, rows, "", ["FOUND it"], ["/tmp/thing"], 1.0, "", ["done"])
     wanted = Submission("mistakes", "some", [1], passes=False, lost=["ends"], says=["average"])
-    assert matrix.problems(wanted, outcome) == [
+    assert submission_suite.problems(wanted, outcome) == [
         "left behind: /tmp/thing",
         "it found what it must not: FOUND it",
         "it did not get as far as to say 'done'",
         "keeps ends",
-        f"loses {matrix.LINES[3]}",
+        f"loses {submission_suite.LINES[3]}",
         "passes",
         "does not say 'average'",
     ]
 
 
 def test_what_is_left_behind_is_noticed(tmp_path: Path, monkeypatch):
-    monkeypatch.setattr(matrix, "PATIENCE_SECONDS", 0.1)
-    before = matrix.world()
-    thing = Path("/tmp", f"{matrix.MARK}-{tmp_path.name}-{id(before)}")
+    monkeypatch.setattr(submission_suite, "PATIENCE_SECONDS", 0.1)
+    before = submission_suite.world()
+    thing = Path("/tmp", f"{submission_suite.MARK}-{tmp_path.name}-{id(before)}")
     thing.touch()
     try:
-        assert matrix.left(before) == [str(thing)]
+        assert submission_suite.left(before) == [str(thing)]
     finally:
         thing.unlink()

@@ -12,26 +12,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from cifar import data, sources, training
-from cifar.fingerprint import fingerprint
+from cifar import data, download, training
 from cifar.model import ResNet9
-from grader import box, datakey, evaluate, observation, profile, progress, report, rubric, untrusted
+from cifar.support.fingerprint import fingerprint
 from grader.__main__ import main
-from grader.folders import Folders
-from grader.inside import classify
-from grader.isolation import sandbox
-from grader.rubric import MUST_PASS, RUBRIC
+from grader.common import contract, untrusted
+from grader.grading import checkpoint, grade, rubric
+from grader.grading.rubric import MUST_PASS, RUBRIC
+from grader.run import rekeyed_data, watchdog, worker_log
+from grader.sandbox import run_in_sandbox
+from grader.sandbox.guest_scripts import classify_images
+from grader.sandbox.isolation import sandbox
+from grader.sandbox.run_paths import Folders
 from tests.conftest import run_python
 
 
 @pytest.fixture(scope="module")
-def rekeyed(cifar10: Path) -> datakey.Rekeyed:
-    return datakey.rekey(cifar10, "a key", train_images=1000, test_images=2000)
+def rekeyed(cifar10: Path) -> rekeyed_data.Rekeyed:
+    return rekeyed_data.rekey(cifar10, "a key", train_images=1000, test_images=2000)
 
 
 def test_a_key_decides_everything_and_another_key_everything_else(rekeyed, cifar10: Path):
-    again = datakey.rekey(cifar10, "a key", train_images=1000, test_images=2000)
-    other = datakey.rekey(cifar10, "another key", train_images=1000, test_images=2000)
+    again = rekeyed_data.rekey(cifar10, "a key", train_images=1000, test_images=2000)
+    other = rekeyed_data.rekey(cifar10, "another key", train_images=1000, test_images=2000)
     assert np.array_equal(rekeyed.secret, again.secret) and np.array_equal(rekeyed.train, again.train)
     assert not np.array_equal(rekeyed.secret, other.secret)
 
@@ -43,7 +46,7 @@ def test_no_secret_test_image_is_in_what_the_run_gets(rekeyed):
 
 
 def test_rekeying_renames_classes_and_colours_and_keeps_the_pictures(cifar10: Path):
-    whole = datakey.rekey(cifar10, "a key", train_images=50_000)
+    whole = rekeyed_data.rekey(cifar10, "a key", train_images=50_000)
     original, _ = data.load(cifar10)
     assert sorted(np.bincount(whole.train[:, 0])) == [5_000] * 10
     greys = whole.train[:, 1:].reshape(-1, 3, 1024).sum(axis=1, dtype=np.int32)
@@ -52,10 +55,10 @@ def test_rekeying_renames_classes_and_colours_and_keeps_the_pictures(cifar10: Pa
 
 
 def test_a_rekeyed_folder_loads_like_any_other(rekeyed, tmp_path: Path):
-    datakey.write_folder(rekeyed, tmp_path / "data")
+    rekeyed_data.write_folder(rekeyed, tmp_path / "data")
     train, test = data.load(tmp_path / "data")
     assert (len(train), len(test)) == (1000, 200)
-    assert sources.faults(tmp_path / "data") == []
+    assert download.faults(tmp_path / "data") == []
 
 
 def test_the_rubric_is_whole():
@@ -70,9 +73,9 @@ def test_the_rubric_is_whole():
 
 @pytest.mark.parametrize("name", ["full", "fast"])
 def test_the_profiles_can_be_run(name: str):
-    settings = profile.load(name)
+    settings = contract.load(name)
     assert 0.1 < settings.target < 1
-    assert settings.updates() > progress.SEPARATE_UPDATES
+    assert settings.updates() > watchdog.SEPARATE_UPDATES
 
 
 class Bomb:
@@ -80,7 +83,7 @@ class Bomb:
         return (Path("/tmp/grader-test-bomb").touch, ())
 
 
-def checkpoint(state: object) -> bytes:
+def as_checkpoint(state: object) -> bytes:
     content = io.BytesIO()
     torch.save(state, content)
     return content.getvalue()
@@ -104,8 +107,8 @@ BAD_STATES = {
 
 @pytest.mark.parametrize("message", BAD_STATES)
 def test_a_bad_checkpoint_is_a_message(message: str):
-    with pytest.raises(classify.WrongCheckpoint) as refused:
-        classify.load(checkpoint(BAD_STATES[message]), width=16)
+    with pytest.raises(classify_images.WrongCheckpoint) as refused:
+        classify_images.load(as_checkpoint(BAD_STATES[message]), width=16)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
@@ -114,7 +117,7 @@ def test_a_bad_checkpoint_is_a_message(message: str):
     ("content", "message"),
     [
         (pickle.dumps(Bomb()), "model.pt is not a state dict that loads with weights_only=True"),
-        (b"x" * (evaluate.MAX_CHECKPOINT_BYTES + 1), "model.pt holds more than 8,388,608 bytes"),
+        (b"x" * (checkpoint.MAX_CHECKPOINT_BYTES + 1), "model.pt holds more than 8,388,608 bytes"),
         (b"", "model.pt is not a state dict that loads with weights_only=True"),
     ],
 )
@@ -123,24 +126,24 @@ def test_a_pickle_that_acts_does_not_act_and_is_a_message(content: bytes, messag
     mark.unlink(missing_ok=True)
     (tmp_path / "model.pt").write_bytes(content)
     with pytest.raises(untrusted.UnreadableError, match=message):
-        evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
+        checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
     assert not mark.exists()
 
 
 def test_a_link_or_nothing_is_no_checkpoint(rekeyed, tmp_path: Path):
     with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
-        evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
-    (tmp_path / "other.pt").write_bytes(checkpoint(good_state()))
+        checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
+    (tmp_path / "other.pt").write_bytes(as_checkpoint(good_state()))
     (tmp_path / "model.pt").symlink_to(tmp_path / "other.pt")
     with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
-        evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
+        checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
 
 
 def test_the_second_sandbox_measures_what_one_measures_oneself(rekeyed, tmp_path: Path):
     torch.manual_seed(0)
     net = ResNet9(width=16)
-    (tmp_path / "model.pt").write_bytes(checkpoint(net.state_dict()))
-    measured = evaluate.measure(tmp_path / "model.pt", rekeyed, sandbox)
+    (tmp_path / "model.pt").write_bytes(as_checkpoint(net.state_dict()))
+    measured = checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
     images = torch.from_numpy(rekeyed.secret[:, 1:].reshape(-1, 3, 32, 32).copy())
     split = data.Split("test", images, torch.from_numpy(rekeyed.secret[:, 0].astype(np.int64)))
     right = training.count_correct(net, split, torch.arange(len(split))).item()
@@ -150,8 +153,8 @@ def test_the_second_sandbox_measures_what_one_measures_oneself(rekeyed, tmp_path
 
 @pytest.mark.parametrize("answered", [b"", b"{}\n", b"[" * 10_000, b'{"error": "", "weights": 1}\n1234'])
 def test_a_garbled_answer_of_the_second_sandbox_is_a_message(answered: bytes):
-    with pytest.raises(box.BoxError, match=r"its answer is garbled|it classified"):
-        evaluate._read_answer(answered, images=3)
+    with pytest.raises(run_in_sandbox.BoxError, match=r"its answer is garbled|it classified"):
+        checkpoint._read_answer(answered, images=3)
 
 
 LINE = {"epoch": 1, "lr": 0.1, "train_loss": 2.0, "test_accuracy": 0.5, "images_per_s": 9.0, "seconds": 1.0}
@@ -160,7 +163,7 @@ LINE = {"epoch": 1, "lr": 0.1, "train_loss": 2.0, "test_accuracy": 0.5, "images_
 def test_good_metrics_are_read(tmp_path: Path):
     path = tmp_path / "metrics.jsonl"
     path.write_text("".join(json.dumps(LINE | {"epoch": epoch}) + "\n" for epoch in (1, 2, 3)))
-    assert [line.epoch for line in evaluate.read_metrics(path)] == [1, 2, 3]
+    assert [line.epoch for line in checkpoint.read_metrics(path)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ def test_good_metrics_are_read(tmp_path: Path):
 def test_bad_metrics_are_a_message_that_names_the_line(line: str, message: str, tmp_path: Path):
     (tmp_path / "metrics.jsonl").write_text(line + "\n")
     with pytest.raises(untrusted.UnreadableError) as refused:
-        evaluate.read_metrics(tmp_path / "metrics.jsonl")
+        checkpoint.read_metrics(tmp_path / "metrics.jsonl")
     assert message in str(refused.value)
 
 
@@ -187,9 +190,9 @@ def test_bad_metrics_are_a_message_that_names_the_line(line: str, message: str, 
 def test_any_bytes_as_metrics_or_observation_give_a_clear_result(content: bytes, tmp_path_factory):
     path = tmp_path_factory.getbasetemp() / "metrics.jsonl"
     path.write_bytes(content)
-    assert isinstance(observation.read_worker(path), observation.Worker)
+    assert isinstance(worker_log.read_worker(path), worker_log.Worker)
     try:
-        evaluate.read_metrics(path)
+        checkpoint.read_metrics(path)
     except untrusted.UnreadableError as error:
         assert str(error)
 
@@ -197,32 +200,32 @@ def test_any_bytes_as_metrics_or_observation_give_a_clear_result(content: bytes,
 QUIET = {"lr": [0.1], "calls": 1, "local": None, "applied": None, "loss": None, "wrote": [], "seconds": 0.0}
 
 
-def worker(start: int, updates: list[tuple[list[int], int]]) -> observation.Worker:
+def worker(start: int, updates: list[tuple[list[int], int]]) -> worker_log.Worker:
     lines = [
-        observation.Update(update=number, images=images, weights=weights, **QUIET)
+        worker_log.Update(update=number, images=images, weights=weights, **QUIET)
         for number, (images, weights) in enumerate(updates, start=1)
     ]
-    first = observation.First(start=start, buffers=None, bytes=4, size=2, device="cpu", optimizer="SGD")
-    return observation.Worker(first, lines)
+    first = worker_log.First(start=start, buffers=None, bytes=4, size=2, device="cpu", optimizer="SGD")
+    return worker_log.Worker(first, lines)
 
 
 def test_epochs_are_seen_for_what_they_are():
     sharded = [worker(1, [([0, 1], 5), ([2, 3], 6)]), worker(1, [([2, 3], 5), ([0, 1], 6)])]
-    assert observation.epochs(sharded, train_images=4) == [observation.Epoch(1.0, 0.0)] * 2
+    assert worker_log.epochs(sharded, train_images=4) == [worker_log.Epoch(1.0, 0.0)] * 2
     equal = [worker(1, [([0, 1], 5), ([1, 0], 6)])] * 2
-    assert observation.epochs(equal, train_images=4) == [observation.Epoch(0.5, 0.5)] * 2
+    assert worker_log.epochs(equal, train_images=4) == [worker_log.Epoch(0.5, 0.5)] * 2
 
 
 def test_the_first_difference_between_workers_is_found():
     one = worker(1, [([0], 5), ([1], 6), ([2], 7)])
-    assert observation.first_difference([one, one]) is None
-    assert observation.first_difference([one, worker(1, [([0], 5), ([1], 8), ([2], 7)])]) == 2
-    assert observation.first_difference([one, worker(2, [([0], 5), ([1], 6), ([2], 7)])]) == 0
+    assert worker_log.first_difference([one, one]) is None
+    assert worker_log.first_difference([one, worker(1, [([0], 5), ([1], 8), ([2], 7)])]) == 2
+    assert worker_log.first_difference([one, worker(2, [([0], 5), ([1], 6), ([2], 7)])]) == 0
 
 
 def test_the_same_order_in_two_epochs_is_noticed():
-    assert observation.same_order(worker(1, [([0, 1], 5), ([0, 1], 6)]), count=2)
-    assert not observation.same_order(worker(1, [([0, 1], 5), ([1, 0], 6)]), count=2)
+    assert worker_log.same_order(worker(1, [([0, 1], 5), ([0, 1], 6)]), count=2)
+    assert not worker_log.same_order(worker(1, [([0, 1], 5), ([1, 0], 6)]), count=2)
 
 
 def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
@@ -233,8 +236,8 @@ def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
     }  # fmt: skip
     path = tmp_path / "rank0.jsonl"
     path.write_text("\n".join(map(json.dumps, [first, update, update | {"update": 3}])))
-    assert len(observation.read_worker(path).updates) == 1
-    assert observation.read_worker(tmp_path / "rank1.jsonl") == observation.Worker()
+    assert len(worker_log.read_worker(path).updates) == 1
+    assert worker_log.read_worker(tmp_path / "rank1.jsonl") == worker_log.Worker()
 
 
 def test_of_an_update_in_which_several_optimizers_take_part_the_last_line_counts(tmp_path: Path):
@@ -245,7 +248,7 @@ def test_of_an_update_in_which_several_optimizers_take_part_the_last_line_counts
     }  # fmt: skip
     path = tmp_path / "rank0.jsonl"
     path.write_text("\n".join(map(json.dumps, [first, one, one | {"weights": 8}, one | {"update": 2}])))
-    assert [update.weights for update in observation.read_worker(path).updates] == [8, 7]
+    assert [update.weights for update in worker_log.read_worker(path).updates] == [8, 7]
 
 
 def test_the_cause_of_a_crash_is_found_among_the_launchers_lines():
@@ -320,10 +323,10 @@ def test_a_wrong_option_is_one_line_and_exit_status_2(capsys):
 
 
 def test_a_report_shows_text_from_a_submission_as_text():
-    row = report.Row("begins", False, 0, 5, "asks", "seen \x1b[31mred\x07 [bold]big[/]", "advice")
+    row = grade.Row("begins", False, 0, 5, "asks", "seen \x1b[31mred\x07 [bold]big[/]", "advice")
     shown = io.StringIO()
-    result = report.Report("sub\x1b]0;title\x07", False, 0, [row], "not isolated", {})
-    report.show(result, Console(file=shown, width=120, force_terminal=False))
+    result = grade.Report("sub\x1b]0;title\x07", False, 0, [row], "not isolated", {})
+    grade.show(result, Console(file=shown, width=120, force_terminal=False))
     text = shown.getvalue()
     assert "\x1b" not in text and "\x07" not in text
     assert "[bold]big[/]" in text
@@ -331,6 +334,6 @@ def test_a_report_shows_text_from_a_submission_as_text():
 
 
 def test_a_command_line_is_read_and_a_certificate_looked_at_without_the_slow_imports():
-    names = "grader.__main__, grader.instructor.verify, cifar.sources, sys"
+    names = "grader.__main__, grader.certificates.verify, cifar.download, sys"
     done = run_python("-c", f"import {names}; print({{'torch', 'matplotlib', 'nbgrader'}} & set(sys.modules))")
     assert done.stdout == "set()\n", done.stderr

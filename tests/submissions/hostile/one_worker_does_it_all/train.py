@@ -17,9 +17,9 @@ from torch.optim import SGD
 
 from cifar import cli, training
 from cifar.data import augment, batches, load, normalise, shard, shuffle, updates_per_epoch
-from cifar.fingerprint import fingerprint
 from cifar.model import ResNet9
 from cifar.schedule import decay_factor, warmup_factor
+from cifar.support.fingerprint import fingerprint
 
 WORKERS = 4
 

@@ -20,7 +20,7 @@ def look_at_the_course() -> None:
     """The course's own folders, known from where its package lies."""
     for name in (
         "solutions",
-        "grader/rubric.py",
+        "grader/grading/rubric.py",
         "grader/profiles.json",
         "tests",
         "notebooks",

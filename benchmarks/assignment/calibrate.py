@@ -1,0 +1,89 @@
+"""Is the assignment's target well below what the reference reaches, and well above what the naive conversion does?
+
+Each arm is graded over several seeds by the grader itself, each seed under a key of its own, so that the spread
+includes which test images are secret. `python -m benchmarks calibrate` goes on where it was interrupted.
+"""
+
+import statistics
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.experiment import results
+from cifar.support.environment import stop
+from grader.check import check
+from grader.common.contract import Profile
+from grader.sandbox.isolation import trusted
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+ARMS = {
+    "reference": REPOSITORY / "solutions" / "assignment",
+    "naive": REPOSITORY / "tests" / "submissions" / "naive",
+}
+# How many standard deviations an arm's mean must be away from the target. The fast profile is for tests, whose key and
+# seed are fixed: with so few updates the spread is large, and three will do.
+DEVIATIONS = {"full": 4, "fast": 3}
+
+
+def folder(profile: Profile) -> Path:
+    """Where the runs of a profile are kept."""
+    return results.RESULTS / f"calibration-{profile.name}"
+
+
+def run(profile: Profile, seeds: int, console: Console) -> None:
+    """Grade every arm with seeds 0 .. seeds-1, those excepted that have a result."""
+    for seed in range(seeds):
+        for arm, submission in ARMS.items():
+            path = folder(profile) / f"{arm}-{seed}.json"
+            if path.exists():
+                continue
+            scratch = REPOSITORY / "runs" / "calibration" / f"{profile.name}-{arm}-{seed}"
+            report = check(submission, scratch, profile, f"calibration-{seed}", seed, trusted, console)
+            seen = {row.id: row.seen for row in report.rows}
+            record = report.record
+            settings = {name: value for name, value in asdict(profile).items() if name != "target"}
+            result = {
+                "arm": arm, "seed": seed, "secret_accuracy": record["secret_accuracy"], "seconds": record["seconds"],
+                "settings": settings, "source_sha256": record["source_sha256"], "seen": seen,
+            }  # fmt: skip
+            results.write(path, result)
+            console.print(
+                f"{arm} {seed}: {record['secret_accuracy']:.2%} in {record['seconds']:.0f} s", highlight=False
+            )
+
+
+def summary(profile: Profile) -> dict[str, dict[str, float]]:
+    """Number of runs, mean, sample standard deviation, and median seconds of each arm."""
+    table = {}
+    for arm in ARMS:
+        runs = results.read(folder(profile), arm)
+        if len(runs) < 2:
+            stop(f"{len(runs)} runs of {arm} in {folder(profile)}: a spread needs two; --seeds 2 measures them.")
+        accuracies = [run["secret_accuracy"] for run in runs]
+        table[arm] = {
+            "runs": len(runs),
+            "mean": statistics.mean(accuracies),
+            "deviation": statistics.stdev(accuracies),
+            "seconds": statistics.median(run["seconds"] for run in runs),
+        }
+    return table
+
+
+def bounds(profile: Profile) -> tuple[float, float]:
+    """The target must lie between these: the naive arm's mean plus, the reference's minus so many deviations."""
+    table, times = summary(profile), DEVIATIONS[profile.name]
+    low = table["naive"]["mean"] + times * table["naive"]["deviation"]
+    return low, table["reference"]["mean"] - times * table["reference"]["deviation"]
+
+
+def show(profile: Profile, console: Console) -> bool:
+    """Print the calibration; returns whether the profile's target lies where it must."""
+    for arm, row in summary(profile).items():
+        spread = f"{row['mean']:.2%} +- {row['deviation']:.2%} over {row['runs']} seeds"
+        console.print(f"{arm:10} {spread}, {row['seconds']:.0f} s a run", highlight=False)
+    low, high = bounds(profile)
+    holds = low < profile.target < high
+    verdict = "lies between" if holds else "DOES NOT lie between"
+    console.print(f"target {profile.target:.2%} {verdict} {low:.2%} and {high:.2%}", highlight=False)
+    return holds

@@ -1,0 +1,124 @@
+"""What does being graded cost a run? The reference bare and graded, in pairs: time, and whether the weights are equal.
+
+`python -m benchmarks overhead` alternates which of a pair goes first, and goes on where it was interrupted.
+"""
+
+import dataclasses
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import torch
+from rich.console import Console
+
+from benchmarks.assignment.calibrate import ARMS, REPOSITORY
+from benchmarks.experiment import results
+from cifar import download
+from cifar.model import ResNet9
+from cifar.support.environment import cores, stop
+from cifar.support.fingerprint import fingerprint
+from cifar.support.process_tree import programs_path
+from grader.common import contract
+from grader.common.contract import NETWORK_WIDTH, WORKERS
+from grader.run import launch, rekeyed_data
+from grader.run.watchdog import Watch
+from grader.sandbox.isolation import sandbox
+from grader.sandbox.run_paths import Folders
+from grader.submission import intake
+
+SIZE = dataclasses.replace(contract.load("full"), name="overhead", epochs=10)  # a run of three minutes or more
+LIMIT = 0.05
+FOLDER = results.RESULTS / "overhead"
+
+
+def bare(folders: Folders, seed: int) -> float:
+    """Seconds of the contract's command, run as a learner runs it."""
+    environment = os.environ | {"PATH": programs_path(), "OMP_NUM_THREADS": str(max(1, cores() // WORKERS))}
+    folders.output.mkdir()
+    started = time.monotonic()
+    with folders.log.open("wb") as log:
+        command = launch.command(folders, SIZE, seed)
+        subprocess.run(command, cwd=folders.source, env=environment, stdout=log, stderr=log, check=True)
+    return time.monotonic() - started
+
+
+def graded(folders: Folders, seed: int) -> float:
+    """Seconds of the same command in the sandbox, observed and watched."""
+    with Watch(SIZE, Console(quiet=True)) as watch:
+        run = launch.run(folders, SIZE, seed, sandbox, watch)
+    if run.status != 0:
+        stop(f"the graded run ended with status {run.status}: see {folders.log}")
+    return run.seconds
+
+
+WAYS = {"bare": bare, "graded": graded}
+
+
+def run(pairs: int, console: Console) -> None:
+    """Measure so many pairs, those excepted that have a result from this kind of machine."""
+    here = results.kind(results.machine())
+    for pair in range(pairs):
+        for way in sorted(WAYS, reverse=pair % 2 == 1):
+            path = FOLDER / f"{way}-{pair}.json"
+            if path.exists() and results.kind(json.loads(path.read_text())["machine"]) == here:
+                continue
+            folders = Folders(REPOSITORY / "runs" / "overhead" / way)
+            folders.clear()
+            intake.take(ARMS["reference"], folders.source)
+            rekeyed_data.write_folder(rekeyed_data.rekey(download.fetch(), "overhead", SIZE.train_images), folders.data)
+            seconds = WAYS[way](folders, pair)
+            result = {"way": way, "seed": pair, "seconds": seconds, "weights": weights(folders.output / "model.pt")}
+            results.write(path, {**result, "settings": dataclasses.asdict(SIZE)})
+            console.print(f"pair {pair}, {way}: {seconds:.1f} s", highlight=False)
+            shutil.rmtree(folders.root)
+
+
+def weights(path: Path) -> int:
+    """The fingerprint of a checkpoint's weights."""
+    net = ResNet9(NETWORK_WIDTH)
+    net.load_state_dict(torch.load(path, weights_only=True))
+    return fingerprint(net.parameters())
+
+
+def pairs() -> list[tuple[dict, dict]]:
+    """What has been measured: the bare and the graded run of each pair, of the kind of machine that has most."""
+    bare_runs, graded_runs = ({run["seed"]: run for run in results.read(FOLDER, way)} for way in WAYS)
+    both = [(run, graded_runs[seed]) for seed, run in bare_runs.items() if seed in graded_runs]
+    kinds = [{results.kind(run["machine"]) for run in pair} for pair in both]
+    most = Counter(kind for of in kinds if len(of) == 1 for kind in of).most_common(1)
+    return [pair for pair, of in zip(both, kinds, strict=True) if [kind for kind, _ in most] == list(of)]
+
+
+def share(bare: dict, graded: dict) -> float:
+    """What being graded adds to a run, as a share of the bare one's seconds."""
+    return graded["seconds"] / bare["seconds"] - 1
+
+
+def equal(found: list[tuple[dict, dict]]) -> bool:
+    """Whether the weights are the same in each pair."""
+    return all(bare["weights"] == graded["weights"] for bare, graded in found)
+
+
+def sentence(found: list[tuple[dict, dict]]) -> str:
+    """Median and range over the pairs, the aim, and whether the weights agree."""
+    shares = sorted(share(*pair) for pair in found)
+    spread = f"{statistics.median(shares):+.1%} ({shares[0]:+.1%} to {shares[-1]:+.1%}) over {len(found)} pairs"
+    same = "the same weights" if equal(found) else "DIFFERENT WEIGHTS"
+    return f"median overhead {spread}, the aim is {LIMIT:.0%} at most; both runs of a pair end with {same}"
+
+
+def show(console: Console) -> bool:
+    """Print each pair's overhead and their median; returns whether that is small and all weights are equal in pairs."""
+    found = pairs()
+    if not found:
+        stop(f"no pair in {FOLDER}. Leave --show out to measure.")
+    for bare_run, graded_run in found:
+        both = f"bare {bare_run['seconds']:.1f} s, graded {graded_run['seconds']:.1f} s"
+        console.print(f"pair {bare_run['seed']}: {both}, {share(bare_run, graded_run):+.1%}", highlight=False)
+    console.print(sentence(found), highlight=False)
+    return equal(found) and statistics.median(share(*pair) for pair in found) <= LIMIT

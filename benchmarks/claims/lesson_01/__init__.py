@@ -1,0 +1,1 @@
+"""Claims that lesson 01 shows."""

@@ -1,0 +1,150 @@
+"""C07: does a lower loss mean a higher accuracy?
+
+Runs that differ in length, distortions, weight decay and label smoothing, each judged by plain cross-entropy and by
+accuracy, on the undistorted images of both splits. Where the claim holds, ranking the runs by loss ranks them by
+accuracy: no two recipes may differ, beyond the noise, in both and in the same direction.
+"""
+
+from dataclasses import replace
+from functools import partial
+from itertools import combinations
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from torch import nn
+from torch.nn import functional as F
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.dataset import data, first
+from benchmarks.experiment.intervals import difference, mean_std
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
+from benchmarks.methods.augmentations import unchanged
+from cifar.data import augment
+
+ARMS = ("short", "plain", "distorted", "decayed", "smoothed")
+PAIRS = (("train_loss", "train_accuracy"), ("test_loss", "test_accuracy"), ("train_loss", "test_accuracy"))
+GLANCE = 100  # test images at the end of each epoch: what counts is measured once, at the end of all
+
+
+def decayed(net: nn.Module) -> torch.optim.Optimizer:
+    """Adam that also shrinks the weights, by rate times decay an update."""
+    return torch.optim.AdamW(net.parameters(), lr=0.001, weight_decay=1.0)
+
+
+def recipe(arm: str, settings: Settings) -> Recipe:
+    """What is trained: `plain`, and one change to it in each other arm."""
+    plain = Recipe(batch_size=settings["batch"], epochs=settings["epochs"], change=unchanged)
+    changed = {
+        "short": {"epochs": settings["short"]},
+        "plain": {},
+        "distorted": {"change": augment},
+        "decayed": {"optimizer": decayed},
+        "smoothed": {"loss": partial(F.cross_entropy, label_smoothing=0.2)},
+    }
+    return replace(plain, **changed[arm])
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Loss (nats) and accuracy (0-1) on both splits after training, measured the same way in all arms."""
+    train_part, test_part = data(settings)
+    net = train(recipe(arm, settings), (train_part, first(test_part, GLANCE)), seed).net
+    return evaluate(net, train_part, "train") | evaluate(net, test_part, "test")
+
+
+def rank_correlations(runs: Runs, loss: str, accuracy: str) -> list[float]:
+    """Of each seed: Spearman's correlation of low loss with high accuracy over the arms; 1 is the same ranking."""
+    by_seed = zip(*runs.values(), strict=False)
+    return [
+        float(spearmanr([-run[loss] for run in each], [run[accuracy] for run in each]).statistic) for each in by_seed
+    ]
+
+
+def pairs(runs: Runs, loss: str, accuracy: str, agreeing: bool) -> list[tuple[str, str]]:
+    """Pairs of arms, the one of lower loss first, that differ in loss and in accuracy beyond the noise.
+
+    With `agreeing` those in which it has the higher accuracy, otherwise those in which it has the lower one.
+    """
+    found = []
+    for pair in combinations(runs, 2):
+        losses, accuracies = (
+            difference(*([run[name] for run in runs[arm]] for arm in pair)) for name in (loss, accuracy)
+        )
+        if losses.seen and accuracies.seen and (losses.mean * accuracies.mean < 0) == agreeing:
+            found.append(pair if losses.mean < 0 else pair[::-1])
+    return found
+
+
+def judge(runs: Runs) -> Verdict:
+    """Held against the claim is each pair of arms that it ranks the wrong way round, beyond the noise."""
+    if min(map(len, runs.values())) < 2:
+        return Verdict("no difference seen", f"one run an arm gives no interval; {_correlations(runs)}.")
+    train_train, test_test, train_test = (pairs(runs, *names, agreeing=False) for names in PAIRS)
+    text = _correlations(runs)
+    if train_train or test_test:
+        low, high = (train_train or test_test)[0]
+        split = "training" if train_train else "test"
+        return Verdict(
+            "fails",
+            f"not even on one split: on the {split} images, {low} has a lower loss than {high} and a lower accuracy; "
+            f"{_wrong(train_test)}; {text}.",
+        )
+    if train_test:
+        return Verdict("depends", f"on the split: on the same images it holds, but {_wrong(train_test)}; {text}.")
+    if not pairs(runs, *PAIRS[2], agreeing=True):
+        return Verdict("no difference seen", f"no two recipes differ in both beyond the noise; {text}.")
+    return Verdict("holds", f"no pair of runs contradicts it on either split or across; {text}.")
+
+
+def _wrong(wrong: list[tuple[str, str]]) -> str:
+    count = len(ARMS) * (len(ARMS) - 1) // 2
+    examples = f" ({', '.join(f'{low} against {high}' for low, high in wrong)})" if wrong else ""
+    return f"by training loss, {len(wrong)} of {count} pairs have the wrong one ahead in test accuracy{examples}"
+
+
+def _correlations(runs: Runs) -> str:
+    train_train, test_test, train_test = (mean_std(rank_correlations(runs, *pair)) for pair in PAIRS)
+    return (
+        f"rank correlation of low loss with high accuracy: {train_train} within the training images, {test_test} "
+        f"within the test images, {train_test} from training loss to test accuracy"
+    )
+
+
+def picture(runs: Runs) -> Picture:
+    """Accuracy against loss, a marker an arm, within each split and across them."""
+    labels = (
+        ("training loss (nats)", "training accuracy (%)"),
+        ("test loss (nats)", "test accuracy (%)"),
+        ("training loss (nats)", "test accuracy (%)"),
+    )
+    figure, axes = panels(*labels, size=(9.6, 3.6))
+    for ax, (loss, accuracy) in zip(axes, PAIRS, strict=True):
+        for arm, found in runs.items():
+            ax.plot([run[loss] for run in found], [100 * run[accuracy] for run in found], linestyle="", label=arm)
+        ax.set_title(f"rank correlation {np.mean(rank_correlations(runs, loss, accuracy)):.2f}", fontsize=10)
+    axes[2].legend(fontsize=8)
+    return Picture(
+        figure,
+        "Three scatter plots of accuracy against loss, a point a run and a marker a recipe: training images, test "
+        "images, and test accuracy against training loss. Where lower loss means higher accuracy, points fall to the "
+        f"right. {_correlations(runs).capitalize()}.",
+        f"Five recipes, {len(runs['plain'])} run(s) each. {_correlations(runs).capitalize()}.",
+    )
+
+
+CLAIM = Claim(
+    id="C07",
+    statement="A lower loss means a higher accuracy.",
+    source="S0",
+    lesson="02_one_worker",
+    arms=ARMS,
+    seeds=5,
+    settings={"images": 4000, "epochs": 12, "short": 4, "batch": 128},
+    quick={"images": 1024, "epochs": 4, "short": 2, "test_images": 2000},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="So few images and epochs leave little time to learn images by heart, and with one seed nobody can tell "
+    "a difference from noise.",
+)

@@ -1,0 +1,245 @@
+"""C19: do input pipeline and network together decide the end-to-end speed?
+
+Each stage is timed alone: fetch by index, distort, normalise, update. Then whole pipelines run: once one stage after
+the other, once with the next batches prepared in a thread. Theory: the stages' times add up in the first case, and the
+slower of preparation and update alone sets the pace in the second. Each has one thread, so that neither takes the
+other's core.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.dataset import data
+from benchmarks.experiment.intervals import deviation, paired
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.step_timing import Stepper, finish, seconds
+from cifar.data import Split, augment, normalise, shuffle
+from cifar.support.environment import cores
+
+NEAR = 0.8  # a rate within a fifth of the predicted one: what is left are queues, Python's lock and shared memory
+MATTERS = 1.1  # a pipeline that makes a tenth of difference to the same network
+Batch = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """How a batch is prepared: its images fetched, distorted, normalised."""
+
+    fetch: Callable[[Split, Tensor], Tensor]
+    distort: Callable[[Tensor], Tensor]
+    normalise: Callable[[Tensor], Tensor]
+
+
+def _each(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
+    """Image by image, as a data set that knows single images only would do it."""
+    return lambda images: torch.cat([change(image) for image in images.split(1)])
+
+
+def _fetch(split: Split, indices: Tensor) -> Tensor:
+    return split.batch(indices)[0]
+
+
+def _fetch_each(split: Split, indices: Tensor) -> Tensor:
+    return torch.cat([split.batch(index)[0] for index in indices.split(1)])
+
+
+def _as_it_is(images: Tensor) -> Tensor:
+    return images
+
+
+VECTORISED = Pipeline(_fetch, augment, normalise)
+LOOP = Pipeline(_fetch_each, _each(augment), _each(normalise))
+CACHED = Pipeline(_fetch, _as_it_is, _as_it_is)  # of images that were distorted and normalised once and for all
+ARMS = {
+    "cached": (CACHED, None),
+    "vectorised": (VECTORISED, None),
+    "loop": (LOOP, None),
+    "loop small network": (LOOP, lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))),
+}
+
+
+def prefetched(prepare: Callable, items: Iterable, depth: int = 2) -> Iterator:
+    """`prepare(item)` of each item, `depth` of them ahead, in a thread."""
+    with ThreadPoolExecutor(1) as thread:
+        ahead = deque()
+        for item in items:
+            ahead.append(thread.submit(prepare, item))
+            if len(ahead) > depth:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Seconds of each stage alone, and images a second of the whole, in turn and prefetched."""
+    split, _ = data(settings)
+    device = split.images.device
+    split = Split(split.name, split.images.cpu(), split.labels.cpu())  # preparing is the processor's work
+    torch.set_num_threads(1)
+    try:
+        return _measured(arm, seed, split, device, settings)
+    finally:
+        torch.set_num_threads(cores())
+
+
+def _measured(arm: str, seed: int, split: Split, device: torch.device, settings: Settings) -> Values:
+    torch.manual_seed(seed)
+    pipeline, build = ARMS[arm]
+    if pipeline is CACHED:
+        split = Split(split.name, normalise(augment(split.images)), split.labels)
+    step = Stepper(device, build() if build else None)
+    parts = shuffle(len(split), seed, 0).split(settings["batch"])
+    prepare, alone = partial(_prepare, pipeline, split, device), (parts[0], device, settings["repeats"])
+    ways = {"in_turn": partial(map, prepare), "prefetched": partial(prefetched, prepare)}
+    before = _stages(pipeline, step, split, *alone)
+    rates = {way: _rate(step, ways[way](parts), device) for way in sorted(ways, reverse=bool(seed % 2))}
+    after = _stages(pipeline, step, split, *alone)  # the machine's pace may have changed meanwhile
+    return {"batch": settings["batch"], "stages": {name: (before[name] + after[name]) / 2 for name in before}} | rates
+
+
+def _prepare(pipeline: Pipeline, split: Split, device: torch.device, indices: Tensor) -> Batch:
+    images = pipeline.normalise(pipeline.distort(pipeline.fetch(split, indices)))
+    images = images.contiguous(memory_format=torch.channels_last)
+    return images.to(device), split.labels[indices].to(device)
+
+
+def _stages(
+    pipeline: Pipeline, step: Stepper, split: Split, indices: Tensor, device: torch.device, repeats: int
+) -> dict[str, float]:
+    """Median seconds a batch."""
+    fetched = pipeline.fetch(split, indices)
+    distorted = pipeline.distort(fetched)
+    batch = _prepare(pipeline, split, device, indices)
+    works = {
+        "fetch": partial(pipeline.fetch, split, indices),
+        "distort": partial(pipeline.distort, fetched),
+        "normalise": partial(pipeline.normalise, distorted),
+        "update": partial(step, *batch),
+    }
+    return {name: seconds(work, device, repeats) for name, work in works.items()}
+
+
+def _rate(step: Stepper, batches: Iterable[Batch], device: torch.device) -> float:
+    """Images a second, from the end of the first update on."""
+    started, images = None, 0
+    for batch in batches:
+        step(*batch)
+        finish(device)
+        if started is None:
+            started = time.perf_counter()
+        else:
+            images += len(batch[1])
+    return images / (time.perf_counter() - started)
+
+
+def predicted(run: Values, overlapped: bool) -> float:
+    """Images a second, from the stages alone."""
+    *preparation, update = run["stages"].values()
+    return run["batch"] / (max(sum(preparation), update) if overlapped else sum(preparation) + update)
+
+
+def _rates(runs: Runs, arm: str, name: str) -> tuple[float, float]:
+    """Measured and predicted images a second, means over the seeds."""
+    found = runs[arm]
+    return (
+        float(np.mean([run[name] for run in found])),
+        float(np.mean([predicted(run, name == "prefetched") for run in found])),
+    )
+
+
+def _off(runs: Runs, arm: str, name: str) -> tuple[float, float]:
+    """The interval of measured over predicted; of a single run, that ratio."""
+    logs = [np.log([run[name], predicted(run, name == "prefetched")]) for run in runs[arm]]
+    ratio = paired(*zip(*logs, strict=True))
+    low, high = (ratio.low, ratio.high) if len(logs) > 1 else (ratio.mean, ratio.mean)
+    return float(np.exp(low)), float(np.exp(high))
+
+
+def _named(key: tuple[str, str]) -> str:
+    return f"{key[0]} {key[1].replace('_', ' ')}"
+
+
+def judge(runs: Runs) -> Verdict:
+    """Held if the pipeline matters to the same network, and the stages' times predict the pace of all pipelines."""
+    rates = {(arm, name): _rates(runs, arm, name) for arm in runs for name in ("in_turn", "prefetched")}
+    gain = rates["cached", "in_turn"][0] / rates["loop", "in_turn"][0]
+    ratios = {key: _off(runs, *key) for key in rates}
+    off = {key: ratio for key, ratio in ratios.items() if ratio[1] < NEAR or ratio[0] > 1 / NEAR}
+    unclear = [key for key, (low, high) in ratios.items() if key not in off and (low < NEAR or high > 1 / NEAR)]
+    text = "; ".join(
+        f"{arm}: {rates[arm, 'in_turn'][0]:.0f} images/s in turn ({rates[arm, 'in_turn'][1]:.0f} by the sum of the "
+        f"stages), {rates[arm, 'prefetched'][0]:.0f} prefetched ({rates[arm, 'prefetched'][1]:.0f} by the slower one)"
+        for arm in runs
+    )
+    if gain < MATTERS:
+        return Verdict("fails", f"the network alone decides, its images may come as they like: {text}.")
+    if off:
+        where = ", ".join(f"{_named(key)} {low:.2f} to {high:.2f}" for key, (low, high) in off.items())
+        return Verdict(
+            "depends", f"both matter, but not all is as the stages say (measured over predicted: {where}): {text}."
+        )
+    if unclear:
+        where = ", ".join(map(_named, unclear))
+        return Verdict("depends", f"both matter; the runs scatter too much to say if stages predict {where}: {text}.")
+    return Verdict("holds", f"in turn the stages add up, prefetched the slower side sets the pace: {text}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Time of each stage, and measured beside predicted rates."""
+    figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("images/s", "pipeline"), size=(9.6, 3.8))
+    places, ends = np.arange(len(runs)), np.zeros(len(runs))
+    looks = {
+        "fetch": ("#f2f2f2", ".."),
+        "distort": ("#9fb8c8", "//"),
+        "normalise": ("#b87d14", ""),
+        "update": ("#0b3c5d", ""),
+    }
+    for stage, (colour, hatch) in looks.items():
+        widths = [np.mean([1000 * run["stages"][stage] / run["batch"] for run in found]) for found in runs.values()]
+        left.barh(places, widths, left=ends, color=colour, hatch=hatch, edgecolor="#555555", label=stage)
+        ends = ends + widths
+    for shift, name, colour in ((-0.2, "in_turn", "#9fb8c8"), (0.2, "prefetched", "#0b3c5d")):
+        measured, theory = zip(*(_rates(runs, arm, name) for arm in runs), strict=True)
+        spread = [deviation([run[name] for run in found]) for found in runs.values()]
+        right.barh(places + shift, measured, 0.4, xerr=spread, color=colour, label=name.replace("_", " "))
+        right.plot(theory, places + shift, "D", linestyle="", color="#d1495b", label="predicted" if shift > 0 else None)
+    for ax in (left, right):
+        ax.set_yticks(places, list(runs))
+        ax.invert_yaxis()
+        ax.legend(fontsize=8)
+    listed = "; ".join(
+        f"{arm}: {_rates(runs, arm, 'in_turn')[0]:.0f} and {_rates(runs, arm, 'prefetched')[0]:.0f}" for arm in runs
+    )
+    return Picture(
+        figure,
+        "Left, stacked bars of the stages' times for one image, a bar a pipeline. Right, bars of images a second in "
+        f"turn and prefetched, diamonds where the stages' times predict them. {listed}.",
+        f"Images a second in turn and prefetched, {len(runs['loop'])} run(s): {listed}. Diamonds: predicted from the "
+        "stages, as their sum in turn, as the slower side when prefetched.",
+    )
+
+
+CLAIM = Claim(
+    id="C19",
+    statement="Input pipeline and network together decide the end-to-end speed.",
+    source="S1, S2",
+    lesson="02_one_worker",
+    arms=tuple(ARMS),
+    seeds=5,
+    settings={"images": 12_800, "batch": 128, "repeats": 20},
+    quick={"images": 1280, "repeats": 5},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="Prefetching needs a second core that is idle, and in few batches a hiccup of the machine counts for much.",
+    alone=True,
+)

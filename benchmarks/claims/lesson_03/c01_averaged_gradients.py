@@ -1,0 +1,136 @@
+"""C01: is the mean of K workers' gradients the gradient of one worker with a K times larger batch?
+
+Real Horovod workers average their gradients in float64, so that rounding cannot hide a difference; one process computes
+the gradient of all their images. A network without normalisation, one with batch normalisation over each worker's own
+images, and one whose batch statistics are averaged over the workers as well.
+"""
+
+import horovod.torch as hvd
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.plots import axes
+from benchmarks.instruments import horovod_ops
+from benchmarks.instruments.horovod_launch import on_workers
+from benchmarks.instruments.shared_launch import Together
+from benchmarks.methods.sync_norm import SynchronisedNorm
+from cifar.data import Split, normalise, shard, shuffle
+from cifar.model import BootcampResNet, no_norm
+
+# What a worker's network has, and what the one process's network has: the same weights, drawn in the same order.
+NETWORKS = {
+    "no_norm": (lambda **options: no_norm, no_norm),
+    "per_worker_bn": (lambda **options: nn.BatchNorm2d, nn.BatchNorm2d),
+    "synchronised_bn": (lambda **options: lambda channels: SynchronisedNorm(channels, **options), nn.BatchNorm2d),
+}
+NAMES = {
+    "no_norm": "no normalisation",
+    "per_worker_bn": "batch norm, each worker's own statistics",
+    "synchronised_bn": "batch norm, statistics of all workers",
+}
+EQUAL = 1e-9  # float64 has 16 digits; sums over many images lose a few of them, no method loses seven
+
+
+def gradient(net: nn.Module, split: Split, indices: Tensor) -> Tensor:
+    """Gradient of the mean loss over the images at `indices`: one float64 vector."""
+    images, labels = split.batch(indices)
+    loss = F.cross_entropy(net(normalise(images).double()), labels)
+    return horovod_ops.flat(torch.autograd.grad(loss, list(net.parameters())))
+
+
+def network(norm, seed: int, device: torch.device) -> nn.Module:
+    """The same float64 weights on every worker."""
+    torch.manual_seed(seed)
+    return BootcampResNet(norm=norm).double().to(device)
+
+
+def errors(seed: int, sizes: list[int], batch_size: int, device: str) -> dict[str, list[float]]:
+    """On a worker: the relative difference for each network and number of workers (0 where this worker is not in)."""
+    train, _ = horovod_ops.data(device, images=4096, test_images=1)
+    teams = [hvd.add_process_set(list(range(size))) for size in sizes[:-1]] + [hvd.global_process_set]
+    found = {arm: [] for arm in NETWORKS}
+    for size, team in zip(sizes, teams, strict=True):
+        indices = shuffle(len(train), seed, epoch=size)[: size * batch_size]
+        for arm in NETWORKS:
+            found[arm].append(_error(arm, seed, train, indices, team) if team.included() else 0.0)
+    return found
+
+
+def _error(arm: str, seed: int, split: Split, indices: Tensor, team: hvd.ProcessSet) -> float:
+    of_worker, of_one = NETWORKS[arm]
+    net = network(of_worker(process_set=team), seed, split.images.device)
+    mine = gradient(net, split, shard(indices, team.rank(), team.size()))
+    averaged = horovod_ops.mean(mine, "gradient", process_set=team)
+    if hvd.rank() > 0:  # one process: the others wait for it at the next exchange
+        return 0.0
+    one = gradient(network(of_one, seed, split.images.device), split, indices)
+    return ((averaged - one).norm() / one.norm()).item()
+
+
+def measure(seed: int, settings: Settings) -> dict[str, Values]:
+    """All networks and numbers of workers in one launch of as many workers as the largest number needs."""
+    sizes = [2**power for power in range(settings["workers"].bit_length())]
+    found = on_workers(
+        f"{__name__}:errors", settings["workers"], {"HOROVOD_DYNAMIC_PROCESS_SETS": "1"},
+        seed=seed, sizes=sizes, batch_size=settings["batch_size"], device=settings["device"],
+    )[0]  # fmt: skip
+    return {arm: {"sizes": sizes, "errors": found[arm]} for arm in NETWORKS}
+
+
+def worst(runs: Runs, arm: str) -> float:
+    """The largest relative difference of an arm, with more than one worker."""
+    pairs = [pair for run in runs[arm] for pair in zip(run["sizes"], run["errors"], strict=True)]
+    return max(error for size, error in pairs if size > 1)
+
+
+def judge(runs: Runs) -> Verdict:
+    """Equality must hold for every number of workers; where it needs no or synchronised normalisation, it depends."""
+    plain, own, shared = (worst(runs, arm) for arm in NETWORKS)
+    text = (
+        f"the largest relative difference is {plain:.0e} without normalisation, {own:.2g} with each worker's own batch "
+        f"norm and {shared:.0e} with batch statistics of all workers"
+    )
+    if plain > EQUAL:
+        return Verdict("fails", f"{text}.")
+    if own <= EQUAL:
+        return Verdict("holds", f"{text}.")
+    cure = "restore it" if shared <= EQUAL else "do not restore it"
+    why = "it holds up to rounding unless the images of a batch see each other; synchronised statistics"
+    return Verdict("depends", f"{text}: {why} {cure}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Relative difference against the number of workers, a line a network, the worst of the seeds."""
+    figure, ax = axes("workers", "relative difference of the gradients")
+    for arm, name in NAMES.items():
+        sizes = runs[arm][0]["sizes"]
+        found = [max(errors) for errors in zip(*(run["errors"] for run in runs[arm]), strict=True)]
+        ax.plot(sizes, [max(error, 1e-17) for error in found], label=name)
+    ax.set(yscale="log", ylim=(1e-17, 10), xscale="log", xticks=sizes, xticklabels=[str(size) for size in sizes])
+    ax.minorticks_off()
+    ax.legend(loc="center right")
+    numbers = ", ".join(f"{NAMES[arm]} {worst(runs, arm):.0e}" for arm in NAMES)
+    return Picture(
+        figure,
+        f"Three lines over the number of workers on a logarithmic axis; their largest values: {numbers}.",
+        f"Mean of the workers' gradients against one worker with all their images, float64, largest of "
+        f"{len(runs['no_norm'])} seed(s): {numbers}.",
+    )
+
+
+CLAIM = Claim(
+    id="C01",
+    statement="Averaging the gradients of K workers equals one worker with a K times larger batch.",
+    source="S0, S1",
+    lesson="03_data_parallelism_by_hand",
+    arms=tuple(NETWORKS),
+    seeds=5,
+    settings={"workers": 8, "batch_size": 16},
+    quick={"workers": 4, "batch_size": 8},
+    run=Together(measure).run,
+    judge=judge,
+    picture=picture,
+    caution="With fewer images a worker, its batch statistics are further from those of all images together.",
+)

@@ -1,0 +1,143 @@
+"""C02: what goes wrong where the workers' shards differ in size?
+
+Four real Horovod workers, float64; the last worker has fewer images than the others. The mean of the workers' mean
+gradients is compared with the gradient of all their images by one process, and so is the mean weighted by the counts.
+Shuffled images, and images sorted by class, where the small shard differs from the rest in more than its size.
+"""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from benchmarks.claims.lesson_03.c01_averaged_gradients import EQUAL, gradient, network
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments import horovod_ops
+from benchmarks.instruments.horovod_launch import on_workers
+from benchmarks.instruments.shared_launch import Together
+from cifar.data import Split
+from cifar.model import no_norm
+
+WORKERS = 4
+PARTS = (1, 2, 8)  # the last worker has so many times fewer images than each of the others
+ORDERS = {
+    "shuffled": lambda labels: torch.arange(len(labels)),
+    "sorted": lambda labels: torch.argsort(labels, stable=True),
+}
+BIASED = 1e-6  # far above rounding in float64, far below any gradient that could matter
+
+
+def differences(seed: int, batch_size: int, draws: int, device: str) -> dict[str, list[Values]]:
+    """On a worker: for each order, and each size of the last shard, how far the two means are from one process's."""
+    split, _ = horovod_ops.data(device, images=4096, test_images=1)
+    net = network(no_norm, seed, split.images.device)
+    return {
+        order: [_difference(net, split, order, batch_size, part, draws, seed) for part in PARTS] for order in ORDERS
+    }
+
+
+def _difference(net, split: Split, order: str, batch_size: int, part: int, draws: int, seed: int) -> Values:
+    random = torch.Generator().manual_seed(seed)
+    counts = [batch_size] * (WORKERS - 1) + [batch_size // part]
+    plain, weighted, one = [], [], []
+    for _ in range(draws):
+        indices = torch.randperm(len(split), generator=random)[: sum(counts)]
+        indices = indices[ORDERS[order](split.labels[indices].cpu())]
+        for means, value in zip((plain, weighted, one), _three(net, split, indices, counts), strict=True):
+            means.append(value)
+    length = torch.stack(one).norm(dim=1).square().mean().sqrt()
+    errors = torch.stack(plain) - torch.stack(one)
+    return {
+        "images": counts[-1],
+        "plain": (errors.norm(dim=1).square().mean().sqrt() / length).item(),
+        "weighted": ((torch.stack(weighted) - torch.stack(one)).norm(dim=1).square().mean().sqrt() / length).item(),
+        "averaged": (errors.mean(0).norm() / length).item(),
+    }
+
+
+def _three(net, split: Split, indices: Tensor, counts: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+    """The mean of means, the mean weighted by counts, and one process's gradient: by rank 0, who tells the others."""
+    rank = horovod_ops.hvd.rank()
+    mine, count = gradient(net, split, indices.split(counts)[rank]), counts[rank]
+    one = gradient(net, split, indices) if rank == 0 else torch.zeros_like(mine)
+    weighted = (
+        horovod_ops.total(mine * count, "weighted") / horovod_ops.total(torch.tensor(float(count)), "count").item()
+    )
+    return horovod_ops.mean(mine, "plain"), weighted, horovod_ops.total(one, "one")
+
+
+def measure(seed: int, settings: Settings) -> dict[str, Values]:
+    """Both orders in one launch."""
+    options = {name: settings[name] for name in ("batch_size", "draws", "device")}
+    found = on_workers(f"{__name__}:differences", WORKERS, seed=seed, **options)[0]
+    return {order: {"draws": settings["draws"], "sizes": found[order]} for order in ORDERS}
+
+
+def values(runs: Runs, arm: str, which: str) -> np.ndarray:
+    """What was measured, a row a run, a column for each size of the last shard."""
+    return np.array([[size[which] for size in run["sizes"]] for run in runs[arm]])
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds where unequal shards, and they alone, make the mean of means differ, and weighting repairs it."""
+    plain = np.concatenate([values(runs, arm, "plain") for arm in ORDERS])
+    weighted = max(values(runs, arm, "weighted").max() for arm in ORDERS)
+    last = {arm: values(runs, arm, "plain")[:, -1].mean() for arm in ORDERS}
+    kept = {arm: values(runs, arm, "averaged")[:, -1].mean() / last[arm] for arm in ORDERS}
+    draws = runs["shuffled"][0]["draws"]
+    text = (
+        f"with equal shards the mean of means is exact ({plain[:, 0].max():.0e}); the most unequal ones make it wrong "
+        f"by {last['shuffled']:.0%} of the gradient's length (shuffled) and {last['sorted']:.0%} (sorted by class); "
+        f"weighted by the counts it is exact again ({weighted:.0e}). Averaged over {draws} batches "
+        f"{kept['shuffled']:.0%} of the error stays with shuffled shards (noise would leave {draws**-0.5:.0%}) and "
+        f"{kept['sorted']:.0%} with sorted ones, where it is a bias"
+    )
+    exact = plain[:, 0].max() < EQUAL and weighted < EQUAL
+    if exact and plain[:, 1:].min() > BIASED:
+        return Verdict("holds", f"{text}.")
+    return Verdict("fails" if plain[:, 1:].max() < BIASED else "depends", f"{text}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Left: the error of one batch, with and without weights; right: what of it stays over many batches."""
+    labels = ("images of the last worker", "relative error of the gradient")
+    figure, (one, many) = panels(labels, (labels[0], "relative error of the mean over batches"))
+    images = [size["images"] for size in runs["shuffled"][0]["sizes"]]
+    for arm in ORDERS:
+        one.plot(images, values(runs, arm, "plain").mean(0), label=f"mean of means, {arm}")
+        many.plot(images, values(runs, arm, "averaged").mean(0), label=arm)
+    weighted = np.max([values(runs, arm, "weighted").max(0) for arm in ORDERS], axis=0)
+    one.plot(images, weighted, label="weighted by count")
+    for ax in (one, many):
+        ax.set_xscale("log", base=2)
+        ax.set(xticks=images, xticklabels=[str(count) for count in images])
+        ax.legend()
+    one.set(yscale="log", ylim=(1e-17, 10))
+    many.set_ylim(0, max(0.01, 1.1 * max(values(runs, arm, "averaged").mean(0).max() for arm in ORDERS)))
+    worst = {arm: values(runs, arm, "plain")[:, -1].mean() for arm in ORDERS}
+    left = {arm: values(runs, arm, "averaged").mean(0)[-1] for arm in ORDERS}
+    return Picture(
+        figure,
+        "Left: the error of the mean of means grows as the last shard shrinks, that of the weighted mean stays at "
+        f"rounding, {weighted.max():.0e}. Right: the error of the mean over many batches, at the smallest last shard "
+        f"{left['shuffled']:.0%} (shuffled) and {left['sorted']:.0%} (sorted).",
+        f"Four workers, the first three with {images[0]} images each. With {images[-1]} image(s) on the last the mean "
+        f"of means is wrong by {worst['shuffled']:.0%} (shuffled) and {worst['sorted']:.0%} (sorted); mean of "
+        f"{len(runs['shuffled'])} seed(s), {runs['shuffled'][0]['draws']} batches each.",
+    )
+
+
+CLAIM = Claim(
+    id="C02",
+    statement="The mean of the workers' gradients is wrong where the data does not divide evenly.",
+    source="S0",
+    lesson="03_data_parallelism_by_hand",
+    arms=tuple(ORDERS),
+    seeds=5,
+    settings={"batch_size": 16, "draws": 16},
+    quick={"batch_size": 8, "draws": 3},
+    run=Together(measure).run,
+    judge=judge,
+    picture=picture,
+    caution="Over few batches noise has not averaged out, and looks like a bias.",
+)

@@ -1,0 +1,157 @@
+"""C21: should each worker compute its gradient, or a parameter server the gradients of all?
+
+Real processes compute mean gradients of the lessons' ResNet in four ways (`communication_patterns`): the server does
+all back-propagation (`central`), workers compute gradients and a server averages them (`server`), every worker sends
+its gradient to all others (`replica`), or sums go round a ring (`ring`). Bytes are counted by the program and the
+kernel.
+"""
+
+import numpy as np
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.intervals import deviation, mean_std, paired
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.gloo_processes import on_peers
+from benchmarks.instruments.shared_launch import Together
+from benchmarks.methods.communication_patterns import sizes
+
+NAMES = {
+    "central": "server computes gradients", "server": "server averages gradients",
+    "replica": "all send to all", "ring": "ring",
+}  # fmt: skip
+MB = (2, 5, 10, 20, 50, 100, 200)  # where the axis has numbers
+BYTES = 4 * 482_442  # checked in tests: the network's float32 weights
+SLOWER = 1.2  # with one seed: timings of one run on a busy machine differ by less
+
+
+def measure(seed: int, settings: Settings) -> dict[str, Values]:
+    """All ways in one launch. The exchange is on the CPU whatever the device."""
+    options = {name: settings[name] for name in ("batch_size", "updates")}
+    workers = on_peers("benchmarks.methods.communication_patterns:measure", settings["workers"], seed=seed, **options)
+    return {way: _values([mine[way] for mine in workers], sizes(settings["workers"])) for way in NAMES}
+
+
+def _values(workers: list[list], found: list[int]) -> Values:
+    """Bytes by rank and seconds an update, for 2, 4, ... workers."""
+    lines = [[mine[place] for mine in workers[:size]] for place, size in enumerate(found)]
+    return {
+        "sizes": found,
+        **{name: [[line[name] for line in all] for all in lines] for name in ("sent", "received", "kernel_received")},
+        "seconds": [float(np.median(all[0]["seconds"])) for all in lines],
+        "error": max(line["error"] for all in lines for line in all),
+    }
+
+
+def busiest(run: Values) -> list[float]:
+    """Bytes in and out, an update, of the worker that has most; by number of workers."""
+    pairs = zip(run["sent"], run["received"], strict=True)
+    return [max(sent + received for sent, received in zip(*both, strict=True)) for both in pairs]
+
+
+def expected(way: str, size: int) -> float:
+    """Bytes in and out of the busiest of `size` workers, as the theory has them; none for `central`."""
+    each_way = {"server": size - 1, "replica": size - 1, "ring": 2 * (size - 1) / size}
+    return 2 * each_way[way] * BYTES
+
+
+def off(runs: Runs) -> float:
+    """The largest relative difference between what was sent and what the theory says."""
+    found = []
+    for way in ("server", "replica", "ring"):
+        for run in runs[way]:
+            pairs = zip(busiest(run), run["sizes"], strict=True)
+            found += [abs(bytes / expected(way, size) - 1) for bytes, size in pairs]
+    return max(found)
+
+
+def kernel_off(runs: Runs) -> float | None:
+    """The largest relative difference between the kernel's and the program's count; None where it does not count."""
+    found = []
+    for run in (run for arm in runs.values() for run in arm):
+        for counted, program in zip(run["kernel_received"], run["received"], strict=True):
+            pairs = zip(counted, program, strict=True)
+            found += [None if kernel is None else abs(kernel / bytes - 1) for kernel, bytes in pairs]
+    return None if None in found else max(found)
+
+
+def slower(runs: Runs) -> bool:
+    """Whether an update takes longer where the server computes than where it averages, with the most workers."""
+    central, server = ([run["seconds"][-1] for run in runs[arm]] for arm in ("central", "server"))
+    if min(len(central), len(server)) < 2:
+        return central[0] > SLOWER * server[0]
+    return paired(central, server).low > 0
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds where the server's computing costs both more bytes through its link and more time."""
+    size = runs["central"][0]["sizes"][-1]
+    mb = {arm: np.mean([busiest(run)[-1] for run in runs[arm]]) / 1e6 for arm in runs}
+    more = mb["central"] > mb["server"]
+    seconds = {arm: mean_std([run["seconds"][-1] for run in runs[arm]], 1000, 0) for arm in runs}
+    text = (
+        f"with {size} workers the busiest link carries {mb['central']:.0f} MB an update where the server computes "
+        f"gradients, {mb['server']:.1f} MB where it averages them, {mb['replica']:.1f} MB where all send to all, "
+        f"and {mb['ring']:.1f} MB in a ring; an update takes {seconds['central']}, {seconds['server']}, "
+        f"{seconds['replica']} and {seconds['ring']} ms. The last three ways' bytes are as 2(K-1)N, 2(K-1)N and "
+        f"4N(K-1)/K say, to {100 * off(runs):.2g} %{_kernel(runs)}."
+    )
+    if more and slower(runs):
+        return Verdict("holds", text)
+    if not more and not slower(runs):
+        return Verdict("fails", text)
+    scarce = "bytes but no time" if more else "time but no bytes"
+    return Verdict("depends", f"{text} Computing on the workers saves {scarce}: it depends on which is scarce.")
+
+
+def _kernel(runs: Runs) -> str:
+    difference = kernel_off(runs)
+    return "" if difference is None else f", and the kernel counts the same to {100 * difference:.2g} %"
+
+
+def picture(runs: Runs) -> Picture:
+    """Bytes of the busiest worker, with the theory, and time an update; both against the number of workers."""
+    workers = "workers K"
+    figure, (left, right) = panels((workers, "busiest worker, in and out (MB)"), (workers, "time an update (ms)"))
+    for arm, found in runs.items():
+        sizes, hollow = found[0]["sizes"], {"markerfacecolor": "none", "markersize": 8} if arm == "server" else {}
+        (drawn,) = left.plot(sizes, np.mean([busiest(run) for run in found], 0) / 1e6, **hollow, label=NAMES[arm])
+        drawn.set_linestyle("none")
+        if arm != "central":
+            theory = [expected(arm, size) / 1e6 for size in sizes]
+            left.plot(sizes, theory, "-", marker="", color=drawn.get_color(), lw=1)
+        seconds = 1000 * np.array([run["seconds"] for run in found])
+        right.errorbar(sizes, seconds.mean(0), deviation(seconds), color=drawn.get_color(), capsize=3, label=NAMES[arm])
+    for ax in (left, right):
+        ax.set(xscale="log", xticks=sizes, xticklabels=sizes)
+        ax.minorticks_off()
+    left.set(yscale="log", yticks=MB, yticklabels=MB)
+    left.minorticks_off()
+    right.set_ylim(bottom=0)
+    left.legend(fontsize=8)
+    mb = {arm: np.mean([busiest(run)[-1] for run in found]) / 1e6 for arm, found in runs.items()}
+    return Picture(
+        figure,
+        f"Two plots on logarithmic axes. Left: bytes of the busiest worker grow with the number of workers, up to "
+        f"{mb['central']:.0f} MB where the server computes gradients and {mb['server']:.1f} MB where it averages them; "
+        f"the ring's level off at {mb['ring']:.1f} MB. Right: time an update for the same four ways.",
+        f"With {sizes[-1]} workers and N = {BYTES / 1e6:.2f} MB of gradients: {mb['central']:.0f} MB against "
+        f"{mb['server']:.1f}, {mb['replica']:.1f} and {mb['ring']:.1f} MB through the busiest link. Points: counted; "
+        f"thin lines: 2(K-1)N (server; the same where all send to all) and 4N(K-1)/K (ring).",
+    )
+
+
+CLAIM = Claim(
+    id="C21",
+    statement="Gradients must be computed on each worker, not on the parameter server.",
+    source="S3",
+    lesson="03_data_parallelism_by_hand",
+    arms=tuple(NAMES),
+    seeds=5,
+    settings={"workers": 8, "batch_size": 64, "updates": 15},
+    quick={"workers": 4, "batch_size": 32, "updates": 3},
+    run=Together(measure).run,
+    judge=judge,
+    picture=picture,
+    caution="The bytes are always the same; the times of a few updates with few workers vary as much as they differ.",
+    alone=True,
+)

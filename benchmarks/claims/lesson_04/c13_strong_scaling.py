@@ -1,0 +1,157 @@
+"""C13: does a smaller per-worker batch limit scaling?
+
+Real Horovod workers, one thread each. Strong scaling divides one global batch among them, weak scaling gives each of
+them that batch. Each is measured with and without exchange of gradients: where workers share cores, only the same
+workers without exchange show what the exchange costs.
+"""
+
+import time
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim import SGD
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.intervals import Difference, deviation, paired
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments import horovod_ops
+from benchmarks.instruments.horovod_launch import on_workers
+from cifar.data import Split
+from cifar.model import BootcampResNet
+from cifar.workers import wait_for_gradients
+
+SIZES = {"2_workers": 2, "4_workers": 4}
+WAYS = ("strong", "weak")
+
+
+def throughput(batch_size: int, images: int, rounds: int, device: str) -> dict[str, list[float]]:
+    """On a worker: images/s of all workers, a value a round; `_alone` without exchange, `single` of rank 0 alone."""
+    split, _ = horovod_ops.data(device, images=1024, test_images=1)
+    torch.set_num_threads(1)  # a core each, as long as there are enough
+    batches = {"strong": batch_size // hvd.size(), "weak": batch_size}
+    found = {"single": [], **{f"{way}{end}": [] for way in WAYS for end in ("", "_alone")}}
+    for _ in range(rounds):
+        horovod_ops.barrier()
+        if hvd.rank() == 0:  # the others wait at the next barrier
+            found["single"].append(_images_per_s(split, batch_size, images // batch_size))
+        for way, batch in batches.items():
+            for name, exchange in ((way, True), (f"{way}_alone", False)):
+                horovod_ops.barrier()
+                mine = _images_per_s(split, batch, images // batch, exchange, together=True)
+                found[name].append(horovod_ops.total(torch.tensor(mine), "speed").item())
+    return found
+
+
+def _images_per_s(split: Split, batch: int, updates: int, exchange: bool = False, together: bool = False) -> float:
+    """Images/s of this worker, after an update that does not count; `together`: while all others compute as well."""
+    torch.manual_seed(0)
+    net = BootcampResNet().to(split.images.device)
+    optimizer = SGD(net.parameters(), lr=0.01)
+    if exchange:
+        optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters())
+    images, labels = split.batch(torch.arange(batch))
+
+    def update() -> Tensor:
+        optimizer.zero_grad()
+        loss = horovod_ops.loss_of(net, images, labels)
+        loss.backward()
+        wait_for_gradients(optimizer)
+        optimizer.step()
+        return loss
+
+    update()
+    if together:
+        horovod_ops.barrier()
+    started = time.perf_counter()
+    for _ in range(updates):
+        loss = update()
+    loss.item()  # a GPU has finished when it can tell the loss
+    seconds = time.perf_counter() - started
+    if together and not exchange:
+        horovod_ops.compute_on(update, "end")
+    return updates * batch / seconds
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Rank 0's numbers: the sum of the workers' speeds."""
+    options = {name: settings[name] for name in ("batch_size", "images", "rounds", "device")}
+    return on_workers(f"{__name__}:throughput", SIZES[arm], **options)[0]
+
+
+def speeds(runs: Runs, arm: str, name: str) -> np.ndarray:
+    """Images/s of each launch, the mean of its rounds: rounds of one launch share its luck, so they count once."""
+    return np.array([np.mean(run[name]) for run in runs[arm]])
+
+
+def efficiency(runs: Runs, arm: str, way: str) -> np.ndarray:
+    """Images/s with exchange over images/s of the same workers without it, round by round, the mean of a launch."""
+    return np.array([np.divide(run[way], run[f"{way}_alone"]).mean() for run in runs[arm]])
+
+
+def gaps(runs: Runs) -> dict[str, Difference]:
+    """Strong minus weak scaling's efficiency, by arm."""
+    return {arm: paired(efficiency(runs, arm, "strong"), efficiency(runs, arm, "weak")) for arm in SIZES}
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds where dividing the batch leaves the workers a smaller part of their speed than keeping it."""
+    found = gaps(runs)
+    parts = [
+        f"with {SIZES[arm]} workers the exchange leaves {efficiency(runs, arm, 'strong').mean():.0%} of the speed with "
+        f"the batch divided, {efficiency(runs, arm, 'weak').mean():.0%} with the batch kept: "
+        f"{gap.text(100, 0, ' points')}"
+        for arm, gap in found.items()
+    ]
+    text = "; ".join(parts)
+    most = found["4_workers"]
+    if not most.seen:
+        return Verdict("no difference seen", f"{text}.")
+    return Verdict("holds" if most.mean < 0 else "fails", f"{text}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Left: images/s of all workers; right: what the exchange leaves of it."""
+    share = "speed with exchange / without (%)"
+    figure, (left, right) = panels(("workers", "images/s of all workers"), ("workers", share))
+    sizes, one = [1, *SIZES.values()], speeds(runs, "2_workers", "single")
+    names = {"strong": "global batch fixed (strong)", "weak": "per-worker batch fixed (weak)"}
+    for way, name in names.items():
+        for end, more in (("", ""), ("_alone", ", no exchange")):
+            found = [one, *(speeds(runs, arm, way + end) for arm in SIZES)]
+            _line(left, sizes, found, name.split(" (")[0] + more)
+    for way, name in names.items():
+        _line(right, sizes, [np.array([100.0]), *(100 * efficiency(runs, arm, way) for arm in SIZES)], name)
+    for ax in (left, right):
+        ax.set(xticks=sizes, ylim=(0, None))
+        ax.legend(fontsize=8)
+    strong, weak = (efficiency(runs, "4_workers", way).mean() for way in WAYS)
+    return Picture(
+        figure,
+        "Left: images a second of one, two and four workers, four lines. Right: the share of the speed that is left "
+        f"with exchange, at four workers {strong:.0%} (batch divided) and {weak:.0%} (batch kept).",
+        f"With four workers the exchange leaves {strong:.0%} of the speed with the batch divided and {weak:.0%} with "
+        f"the batch kept (bars: standard deviation over {len(runs['4_workers'])} launch(es)).",
+    )
+
+
+def _line(ax, sizes: list[int], found: list[np.ndarray], label: str) -> None:
+    ax.errorbar(sizes, [of.mean() for of in found], [deviation(of) for of in found], capsize=3, label=label)
+
+
+CLAIM = Claim(
+    id="C13",
+    statement="Smaller per-worker batches limit scaling: with a fixed global batch it saturates first.",
+    source="S1",
+    lesson="04_horovod",
+    arms=tuple(SIZES),
+    seeds=5,
+    settings={"batch_size": 128, "images": 2048, "rounds": 3},
+    quick={"images": 128, "rounds": 2},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few short rounds, and whatever else the machine does meanwhile, make the speeds scatter.",
+    alone=True,
+)

@@ -1,0 +1,262 @@
+"""C26: does it pay to average gradients while back-propagation goes on?
+
+Real Horovod workers make updates in four ways: compute alone, exchange alone, both one after the other, and both at
+once, as Horovod's optimizer does. If the exchange hid behind the computation, a step would take the longer of the two
+times; if not, their sum. Horovod's timeline of one update each shows where the exchange lies.
+"""
+
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import horovod.torch as hvd
+import numpy as np
+import torch
+from torch import nn
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.intervals import Difference, deviation, paired
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments import horovod_ops
+from benchmarks.instruments.horovod_launch import on_workers
+from cifar.model import BootcampResNet
+from cifar.workers import wait_for_gradients
+from grader.report import timeline
+
+SIZES = {"2_workers": 2, "4_workers": 4}
+MARKERS = 10  # exchanges that both clocks know
+BETWEEN = 0.5  # of the shorter time: half of it hidden is as near to max() as to sum()
+Marks = list[tuple[str, float]]  # what ended when, in seconds
+
+
+class Ways:
+    """The four ways to make an update, of networks with equal weights; each tells what ended when."""
+
+    def __init__(self, batch_size: int, device: str):
+        split, _ = horovod_ops.data(device, images=1024, test_images=1)
+        self.images, self.labels = split.batch(torch.arange(batch_size))
+        self.plain, self.hooked = self._network(), self._network()
+        self.optimizer = torch.optim.SGD(self.plain.parameters(), lr=0.01)
+        optimizer = torch.optim.SGD(self.hooked.parameters(), lr=0.01)
+        self.overlapping = hvd.DistributedOptimizer(optimizer, self.hooked.named_parameters())
+
+    def _network(self) -> nn.Module:
+        torch.manual_seed(0)
+        return BootcampResNet().to(self.images.device)
+
+    def _backward(self, net: nn.Module, optimizer: torch.optim.Optimizer) -> Marks:
+        optimizer.zero_grad()
+        loss = horovod_ops.loss_of(net, self.images, self.labels)
+        forward = ("forward", time.perf_counter())
+        loss.backward()
+        loss.item()
+        return [forward, ("backward", time.perf_counter())]
+
+    def compute(self) -> Marks:
+        """No exchange."""
+        marks = self._backward(self.plain, self.optimizer)
+        self.optimizer.step()
+        return marks
+
+    def exchange(self) -> Marks:
+        """No computation: all gradients are averaged, the last layer's first, as back-propagation gives them."""
+        named = reversed(list(self.plain.named_parameters()))
+        handles = [hvd.allreduce_async_(weight.grad, name=f"after.{name}") for name, weight in named]
+        for handle in handles:
+            horovod_ops.wait(handle)
+        return [("exchange", time.perf_counter())]
+
+    def off(self) -> Marks:
+        """One after the other."""
+        marks = self._backward(self.plain, self.optimizer) + self.exchange()
+        self.optimizer.step()
+        return marks
+
+    def on(self) -> Marks:
+        """At once: a gradient's exchange begins when back-propagation has computed it."""
+        marks = self._backward(self.hooked, self.overlapping)
+        wait_for_gradients(self.overlapping)
+        marks.append(("exchange", time.perf_counter()))
+        self.overlapping.step()
+        return marks
+
+
+def steps(batch_size: int, updates: int, rounds: int, device: str) -> Values:
+    """On a worker: seconds an update, by way, a value a round; and a timeline of one update with overlap on and off."""
+    ways = Ways(batch_size, device)
+    seconds = {"compute": [], "exchange": [], "off": [], "on": []}
+    for name in [*seconds] * (rounds + 1):
+        seconds[name].append(_seconds(getattr(ways, name), updates))
+    warm = {name: values[1:] for name, values in seconds.items()}  # the first round is to get going
+    return {"seconds": warm, "traces": {name: _trace(getattr(ways, name)) for name in ("off", "on")}}
+
+
+def _seconds(update: Callable[[], Marks], updates: int) -> float:
+    """Mean time of an update, from a common beginning until the last worker has made it."""
+    lasted = []
+    for _ in range(updates):
+        horovod_ops.barrier()
+        started = time.perf_counter()
+        update()
+        lasted.append(time.perf_counter() - started)
+    return horovod_ops.gather(torch.tensor(lasted), "lasted").amax(0).mean().item()
+
+
+def _trace(update: Callable[[], Marks]) -> Values:
+    """What the program and Horovod did in one update: (name, start, end), seconds from the update's beginning."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "timeline.json"
+        hvd.start_timeline(str(path))
+        time.sleep(0.1)  # it begins to be written in another thread
+        returned = {}
+        for number in range(MARKERS):
+            hvd.allreduce(torch.zeros(1), name=f"marker.{number}")
+            returned[f"marker.{number}"] = time.perf_counter()
+        began = time.perf_counter()
+        marks = update()
+        horovod_ops.barrier()
+        hvd.stop_timeline()
+        time.sleep(0.1)
+        events = timeline.read(path.read_bytes()) if hvd.rank() == 0 else []
+    return {"program": _spans(began, marks), "horovod": _exchanges(events, returned, began)}
+
+
+def _spans(began: float, marks: Marks) -> list:
+    ends = [end - began for _, end in marks]
+    return [[name, start, end] for (name, _), start, end in zip(marks, [0.0, *ends], ends, strict=False)]
+
+
+def _exchanges(events: list[timeline.Event], returned: dict[str, float], began: float) -> list:
+    """The tensors' exchanges, from the moment they were announced; of Horovod's clock the program's is made.
+
+    The program hears of a marker's end a little late: the clocks are apart as where it heard soonest.
+    """
+    phases = [event for event in events if event.phase in ("NEGOTIATE_ALLREDUCE", "ALLREDUCE")]
+    ended = {event.tensor: event.end for event in phases if event.phase == "ALLREDUCE" and event.tensor in returned}
+    apart = min((returned[name] - end for name, end in ended.items()), default=0.0) - began
+    return [
+        [event.tensor.removeprefix("after."), event.phase, event.start + apart, event.end + apart]
+        for event in phases
+        if event.tensor not in {*returned, "barrier"}
+    ]
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Rank 0's numbers; the times are the slowest worker's."""
+    options = {name: settings[name] for name in ("batch_size", "updates", "rounds", "device")}
+    environment = {"HOROVOD_TIMELINE": "DYNAMIC"}
+    return on_workers(f"{__name__}:steps", SIZES[arm], environment, **options)[0]
+
+
+def times(runs: Runs, arm: str) -> dict[str, np.ndarray]:
+    """Seconds an update of every round of every run, by way."""
+    return {way: np.concatenate([run["seconds"][way] for run in runs[arm]]) for way in runs[arm][0]["seconds"]}
+
+
+def hidden(runs: Runs, arm: str) -> np.ndarray:
+    """How much of the shorter of the two times is hidden: 1 where a step takes max(), 0 where it takes sum().
+
+    A value a launch: rounds of one launch share its luck, so their mean counts once.
+    """
+    return np.array([_hidden({way: np.array(of) for way, of in run["seconds"].items()}).mean() for run in runs[arm]])
+
+
+def _hidden(of: dict[str, np.ndarray]) -> np.ndarray:
+    return (of["compute"] + of["exchange"] - of["on"]) / np.minimum(of["compute"], of["exchange"])
+
+
+def excess(runs: Runs, arm: str) -> Difference:
+    """The hidden share beyond the half, with its interval."""
+    found = hidden(runs, arm)
+    return paired(found, np.full(len(found), BETWEEN))
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds where more than half of the shorter time is hidden, with few and with many workers a core."""
+    parts, words = [], {}
+    for arm, size in SIZES.items():
+        of, share = times(runs, arm), excess(runs, arm)
+        words[arm] = "no difference seen" if not share.seen else "holds" if share.mean > 0 else "fails"
+        ms = {way: 1000 * values.mean() for way, values in of.items()}
+        parts.append(
+            f"with {size} workers a step takes {ms['on']:.0f} ms with overlap and {ms['off']:.0f} ms without, between "
+            f"max() = {max(ms['compute'], ms['exchange']):.0f} and sum() = {ms['compute'] + ms['exchange']:.0f} ms: "
+            f"{hidden(runs, arm).mean():.0%} of the shorter time is hidden ({words[arm]})"
+        )
+    text = "; ".join(parts)
+    if len(set(words.values())) == 1:
+        return Verdict(next(iter(words.values())), f"{text}.")
+    return Verdict("depends", f"{text}: it depends on the number of workers that share the cores.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Left: step times by way; right: the timeline of one update, with overlap on and off."""
+    figure, (left, right) = panels(
+        ("workers", "time of an update (ms)"), ("ms since the update began", "gradients"), size=(8.0, 4.2)
+    )
+    _bars(left, runs)
+    _timelines(right, runs["2_workers"][0]["traces"])
+    shares = {arm: f"{hidden(runs, arm).mean():.0%}" for arm in SIZES}
+    gains = {arm: f"{(times(runs, arm)['on'] / times(runs, arm)['off']).mean() - 1:+.0%}" for arm in SIZES}
+    return Picture(
+        figure,
+        "Left: bars of the time of an update: compute alone, exchange alone, one after the other, at once, and the "
+        "lines max() and sum(). Right: the exchange of each gradient as a line in time, with overlap on and off.",
+        f"Hidden part of the shorter time: {shares['2_workers']} with two workers, {shares['4_workers']} with four. "
+        f"Overlap changes the time of an update by {gains['2_workers']} and {gains['4_workers']} (below zero: it saves "
+        f"time). Right, two workers: a line is a gradient's way through Horovod (thin: waiting for the other; thick: "
+        "exchange); shaded: backward pass.",
+    )
+
+
+def _bars(ax, runs: Runs) -> None:
+    names = {"compute": "compute", "exchange": "exchange", "off": "overlap off", "on": "overlap on"}
+    hatches = ("", "//", "..", "xx")
+    for place, arm in enumerate(SIZES):
+        of = {way: 1000 * values for way, values in times(runs, arm).items()}
+        for number, (way, hatch) in enumerate(zip(names, hatches, strict=True)):
+            label = names[way] if place == 0 else None
+            colour = ("#0b3c5d", "#d1495b", "#888888", "#b87d14")[number]
+            mean, error = of[way].mean(), deviation(of[way])
+            ax.bar(place + 0.2 * number, mean, 0.18, yerr=error, hatch=hatch, color=colour, label=label)
+        longer, both = max(of["compute"].mean(), of["exchange"].mean()), of["compute"].mean() + of["exchange"].mean()
+        ax.hlines([longer, both], place - 0.1, place + 0.7, colors="black", linestyles=["-", "--"], lw=1)
+        ax.text(place + 0.72, longer, "max", va="center", fontsize=8)
+        ax.text(place + 0.72, both, "sum", va="center", fontsize=8)
+    ax.set_xticks([place + 0.3 for place in range(len(SIZES))], list(map(str, SIZES.values())))
+    ax.legend(fontsize=8)
+
+
+def _timelines(ax, traces: dict[str, Values]) -> None:
+    rows = 0
+    for way in ("off", "on"):
+        trace, first = traces[way], rows
+        tensors = list(dict.fromkeys(name for name, *_ in sorted(trace["horovod"], key=lambda span: span[2])))
+        for name, phase, start, end in trace["horovod"]:
+            width = 3 if phase == "ALLREDUCE" else 1
+            ax.hlines(rows + tensors.index(name), 1000 * start, 1000 * end, colors="#0b3c5d", linewidth=width)
+        rows += len(tensors) + 3
+        for name, start, end in trace["program"]:
+            if name == "backward":
+                ax.fill_between([1000 * start, 1000 * end], first - 1, rows - 3, color="#888888", alpha=0.3, lw=0)
+        ax.text(1, rows - 2.6, f"overlap {way}", fontsize=9)
+    ax.set(yticks=[], ylim=(-2, rows), xlim=(0, None))
+    ax.grid(visible=False)
+
+
+CLAIM = Claim(
+    id="C26",
+    statement="Averaging gradients while back-propagation goes on hides the exchange: a step takes max(), not sum().",
+    source="S3",
+    lesson="04_horovod",
+    arms=tuple(SIZES),
+    seeds=5,
+    settings={"batch_size": 32, "updates": 30, "rounds": 15},
+    quick={"updates": 4, "rounds": 3},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few short rounds, and whatever else the machine does meanwhile, make the times scatter.",
+    alone=True,
+)

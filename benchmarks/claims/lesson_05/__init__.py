@@ -1,0 +1,1 @@
+"""Claims that lesson 05 shows."""

@@ -1,0 +1,205 @@
+"""C04: do two workers train sooner but end lower than one?
+
+One, two and four workers train with the same per-worker batch, and are compared after as many epochs as one worker
+made, and after as many updates. If several workers were worse in themselves, they would end as low at equal updates as
+at equal epochs. Once the rate is constant, and a run is read twice. Once it falls to zero, from twice the constant one
+so that the mean is the same: then no difference hides in the noise of the last updates, of which a larger batch has
+less. Each moment is the end of a run of its own, and so is one worker after the time that several took.
+"""
+
+import numpy as np
+import torch
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.dataset import data
+from benchmarks.experiment.intervals import Difference, deviation, mean_std, paired
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.simulated_workers import Recipe, train
+from cifar.data import updates_per_epoch
+
+SIZES = (1, 2, 4)
+CONSTANT = {f"workers-{size}": (size, 1) for size in SIZES}  # workers, and the share of one worker's updates
+FALLING = {
+    "falling-1": (1, 1),
+    "falling-1-half": (1, 1 / 2),
+    "falling-1-quarter": (1, 1 / 4),
+    "falling-2-epochs": (2, 1 / 2),
+    "falling-2-updates": (2, 1),
+    "falling-4-epochs": (4, 1 / 4),
+    "falling-4-updates": (4, 1),
+}
+SAME_TIME = {1: "falling-1", 2: "falling-1-half", 4: "falling-1-quarter"}  # one worker's, were exchange free
+SCHEDULES = {"constant": "At a constant rate", "falling": "With a rate that falls to zero"}
+MOST = 0.5  # "most of the gap closes": more than half of it
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Test accuracy (0-1) and updates made after each epoch; the last may be a part of one."""
+    size, share = (CONSTANT | FALLING)[arm]
+    split, test = data(settings)
+    updates = round(share * settings["epochs"] * updates_per_epoch(len(split), settings["batch_size"], 1))
+    recipe = Recipe(
+        optimizer=lambda net: torch.optim.SGD(net.parameters(), lr=settings["rate"], momentum=0.9),
+        size=size, batch_size=settings["batch_size"], epochs=settings["epochs"] * size, max_updates=updates,
+        factor=lambda update, _: 2 * (1 - update / updates) if arm in FALLING else 1.0,
+    )  # fmt: skip
+    lines = train(recipe, (split, test), seed).epochs
+    return {
+        "size": size,
+        "epochs": settings["epochs"],  # of one worker
+        "updates": [line["updates"] for line in lines],
+        "accuracy": [line["test_accuracy"] for line in lines],
+    }
+
+
+def ends(runs: Runs, schedule: str, size: int, equal: str) -> list[float]:
+    """Test accuracy of `size` workers after as many `epochs`, or `updates`, as one worker made, by seed."""
+    if schedule == "falling":
+        return last(runs, f"falling-{size}-{equal}" if size > 1 else "falling-1")
+    return [run["accuracy"][run["epochs"] - 1 if equal == "epochs" else -1] for run in runs[f"workers-{size}"]]
+
+
+def last(runs: Runs, arm: str) -> list[float]:
+    """Test accuracy at the end of a run, by seed."""
+    return [run["accuracy"][-1] for run in runs[arm]]
+
+
+def gap(runs: Runs, schedule: str, size: int, equal: str) -> Difference:
+    """Accuracy of `size` workers less that of one, at equal `epochs` or `updates`."""
+    return paired(ends(runs, schedule, size, equal), ends(runs, schedule, 1, equal))
+
+
+def speedup(runs: Runs, size: int) -> list[float]:
+    """How many times sooner `size` workers reach what they end with at equal epochs than one worker does, by seed.
+
+    At the constant rate. Time is counted in images a worker uses, so exchange is free; one worker's accuracy is
+    interpolated between epochs.
+    """
+    found = []
+    for one, many in zip(runs["workers-1"], runs[f"workers-{size}"], strict=False):
+        target, best = many["accuracy"][many["epochs"] - 1], np.maximum.accumulate([0.1, *one["accuracy"]])
+        found.append(float(np.interp(target, best, range(len(best)))) / (many["epochs"] / size))
+    return found
+
+
+def ahead(runs: Runs, schedule: str, size: int) -> Difference:
+    """Above zero where `size` workers are sooner.
+
+    At the constant rate their speedup less 1; with the falling one their accuracy less that of one worker which ends
+    when they do.
+    """
+    if schedule == "falling":
+        return paired(ends(runs, schedule, size, "epochs"), last(runs, SAME_TIME[size]))
+    found = speedup(runs, size)
+    return paired(found, [1] * len(found))
+
+
+def judge(runs: Runs) -> Verdict:
+    """Both halves, sooner and lower, of two workers; it depends where the schedules show different things.
+
+    A schedule that shows no difference does not disagree: its runs may scatter too much.
+    """
+    found = {schedule: _judged(runs, schedule) for schedule in SCHEDULES}
+    text = ". ".join(
+        f"{name}: {found[schedule].sentence}; " + "; ".join(_sentence(runs, schedule, size) for size in SIZES[1:])
+        for schedule, name in SCHEDULES.items()
+    )
+    words = {verdict.word for verdict in found.values()} - {"no difference seen"} or {"no difference seen"}
+    return Verdict(words.pop(), f"{text}.") if len(words) == 1 else Verdict("depends", f"On the schedule. {text}.")
+
+
+def _judged(runs: Runs, schedule: str) -> Verdict:
+    """What two workers show with one schedule; "depends" where most of the gap closes at equal updates."""
+    epochs, updates = (gap(runs, schedule, 2, equal) for equal in ("epochs", "updates"))
+    sooner = ahead(runs, schedule, 2)
+    if not epochs.seen:
+        return Verdict("no difference seen", "two workers are not seen to end apart from one at equal epochs")
+    if epochs.mean > 0:
+        return Verdict("fails", "two workers end higher")
+    if updates.mean > (1 - MOST) * epochs.mean:
+        return Verdict("depends", "two workers end lower at equal epochs, but not, or hardly, at equal updates")
+    if sooner.low > 0:
+        return Verdict("holds", "two workers are sooner, and end lower, at equal updates too")
+    if sooner.high < 0:
+        return Verdict("fails", "two workers end lower, and are not sooner either")
+    return Verdict("no difference seen", "two workers end lower; that they are sooner is not seen")
+
+
+def _sentence(runs: Runs, schedule: str, size: int) -> str:
+    epochs, updates = (gap(runs, schedule, size, equal).text(100, 1, " points") for equal in ("epochs", "updates"))
+    text = f"{size} workers less one: {epochs} at equal epochs, {updates} at equal updates"
+    if schedule == "falling":
+        return f"{text}, {ahead(runs, schedule, size).text(100, 1, ' points')} in equal time"
+    times = mean_std(speedup(runs, size), digits=1)
+    return f"{text}; where they end at equal epochs they are {times} times as fast as one worker"
+
+
+def picture(runs: Runs) -> Picture:
+    """The runs at a constant rate against epochs and against updates; the ends of those whose rate falls."""
+    labels = ((x, "test accuracy (%)") for x in ("epochs", "updates", "workers"))
+    figure, (left, middle, right) = panels(*labels, size=(9.5, 3.6))
+    for size in SIZES:
+        values = runs[f"workers-{size}"]
+        accuracies = 100 * np.array([run["accuracy"] for run in values])
+        mean, spread = accuracies.mean(0), deviation(accuracies)
+        for ax, x in ((left, np.arange(len(mean)) + 1), (middle, np.array(values[0]["updates"]))):
+            (line,) = ax.plot(x, mean, label=f"{size} worker{'s' * (size > 1)}")
+            ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
+    left.axvline(runs["workers-1"][0]["epochs"], color="grey", linewidth=0.8)
+    left.legend(title="constant rate")
+    lines = {
+        f"equal {equal}": [ends(runs, "falling", size, equal) for size in SIZES] for equal in ("epochs", "updates")
+    }
+    lines["one worker, equal time"] = [last(runs, arm) for arm in SAME_TIME.values()]
+    for name, found in lines.items():
+        spread = [100 * deviation(values) for values in found]
+        right.errorbar(range(len(SIZES)), 100 * np.mean(found, axis=1), spread, label=name, capsize=3)
+    right.set_xticks(range(len(SIZES)), SIZES)
+    right.margins(y=0.25)  # room for the legend
+    right.legend(title="falling rate", fontsize=8, loc="lower left")
+    return Picture(figure, _alt(runs), _caption(runs))
+
+
+def _alt(runs: Runs) -> str:
+    constant, falling = (
+        "; ".join(
+            f"{size}: {mean_std(ends(runs, schedule, size, 'epochs'), 100, 1)} and "
+            f"{mean_std(ends(runs, schedule, size, 'updates'), 100, 1)} %"
+            for size in SIZES
+        )
+        for schedule in SCHEDULES
+    )
+    return (
+        "Two line plots of the same runs of 1, 2 and 4 workers at a constant rate, against epochs and against updates, "
+        f"and one of the ends with a falling rate. Accuracy at equal epochs and at equal updates, by workers: "
+        f"{constant}; with the falling rate {falling}."
+    )
+
+
+def _caption(runs: Runs) -> str:
+    by = [
+        " / ".join(f"{100 * gap(runs, 'falling', size, equal).mean:+.1f}" for equal in ("epochs", "updates"))
+        for size in SIZES[1:]
+    ]
+    return (
+        "Left: test accuracy by epochs at a constant rate; the grey line is where one worker stops. Middle: the same "
+        "runs by updates. Right: where runs end whose rate falls to zero. There, against one worker, at equal epochs / "
+        f"at equal updates: 2 workers {by[0]}, 4 workers {by[1]} points "
+        f"(mean of {len(runs['workers-1'])} seed(s), bands and bars: one standard deviation)."
+    )
+
+
+CLAIM = Claim(
+    id="C04",
+    statement="Two GPUs reach 84 % sooner, but end lower than one GPU's 86 %.",
+    source="S0",
+    lesson="05_why_it_converges_worse",
+    arms=(*CONSTANT, *FALLING),
+    seeds=5,
+    settings={"images": 10_240, "epochs": 5, "batch_size": 64, "rate": 0.01, "test_images": 5000},
+    quick={"images": 768, "epochs": 2, "batch_size": 32, "test_images": 500},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="One seed has no interval, and after a few dozen updates accuracy still jumps from epoch to epoch.",
+)

@@ -1,0 +1,136 @@
+"""C06: should the learning rate decay by epoch, not by step?
+
+The rate halves every `every` epochs. Keyed by epoch, the schedule counts the updates that all workers need for the
+images; keyed by step, it was written down for one worker, in updates. Four workers with the same per-worker batch make
+a quarter of the updates an epoch, so the second schedule reaches them four times later. The rate is read from the runs.
+Run with the base rate and with the rate scaled by the number of workers, since both begin to decay from there.
+"""
+
+import numpy as np
+import torch
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.dataset import data
+from benchmarks.experiment.intervals import Difference, deviation, mean_std, paired
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.simulated_workers import Recipe, train
+from cifar.data import updates_per_epoch
+
+ARMS = {  # workers, factor of the base rate, whether the schedule counts one worker's updates
+    "one": (1, 1, False),
+    "base-by-epoch": (4, 1, False),
+    "base-by-step": (4, 1, True),
+    "scaled-by-epoch": (4, 4, False),
+    "scaled-by-step": (4, 4, True),
+}
+STARTS = {"base": "the base rate", "scaled": "the scaled rate"}
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Rate, loss and test accuracy of each epoch."""
+    size, scale, by_step = ARMS[arm]
+    split, test = data(settings)
+    of_one_worker = updates_per_epoch(len(split), settings["batch_size"], 1)
+
+    def factor(update: int, updates_an_epoch: int) -> float:
+        epoch = update // (of_one_worker if by_step else updates_an_epoch)
+        return scale * 0.5 ** (epoch // settings["every"])
+
+    recipe = Recipe(
+        optimizer=lambda net: torch.optim.SGD(net.parameters(), lr=settings["rate"], momentum=0.9),
+        size=size, batch_size=settings["batch_size"], epochs=settings["epochs"], factor=factor,
+    )  # fmt: skip
+    lines = train(recipe, (split, test), seed).epochs
+    return {"rate": [line["lr"] for line in lines], "accuracy": [line["test_accuracy"] for line in lines]}
+
+
+def first_decay(run: Values) -> int | None:
+    """How many epochs have passed when the rate has become smaller; None if it never does."""
+    return next((number for number, rate in enumerate(run["rate"]) if rate < run["rate"][0]), None)
+
+
+def last_accuracy(runs: Runs, arm: str) -> list[float]:
+    """Test accuracy after the last epoch, by seed."""
+    return [run["accuracy"][-1] for run in runs[arm]]
+
+
+def gain(runs: Runs, start: str) -> Difference:
+    """Accuracy of the schedule keyed by epoch less that of the one keyed by step."""
+    return paired(last_accuracy(runs, f"{start}-by-epoch"), last_accuracy(runs, f"{start}-by-step"))
+
+
+def judge(runs: Runs) -> Verdict:
+    """The claim gives advice: it holds where following it is seen to raise accuracy."""
+    found = {start: gain(runs, start) for start in STARTS}
+    better = [start for start, gained in found.items() if gained.seen and gained.mean > 0]
+    worse = [start for start, gained in found.items() if gained.seen and gained.mean < 0]
+    by_start = "; ".join(f"{gained.text(100, unit=' points')} from {STARTS[start]}" for start, gained in found.items())
+    text = f"{_lateness(runs)} By epoch instead of by step, four workers gain {by_start}."
+    if len(better) == len(found):
+        return Verdict("holds", text)
+    if len(worse) == len(found):
+        return Verdict("fails", text)
+    if better or worse:
+        return Verdict("depends", f"On the rate from which it decays. {text}")
+    return Verdict("no difference seen", text)
+
+
+def _lateness(runs: Runs) -> str:
+    one, many = first_decay(runs["one"][0]), first_decay(runs["scaled-by-step"][0])
+    late = f"{many / one:g} times later" if one and many else "never" if one else "as late"
+    rates = [runs[f"scaled-{key}"][0]["rate"][-1] for key in ("by-step", "by-epoch")]
+    return (
+        f"Keyed by step, the first decay comes {late} in epochs with four workers than with one, and the last "
+        f"epoch's rate is {rates[0] / rates[1]:g} times that of the schedule keyed by epoch."
+    )
+
+
+def picture(runs: Runs) -> Picture:
+    """The rate that the runs used, by epoch, and what it did to accuracy."""
+    figure, (left, right) = panels(("epoch", "rate, relative to its start"), ("epoch", "test accuracy (%)"))
+    names = {
+        "one": "1 worker", "base-by-epoch": "4, base, by epoch", "base-by-step": "4, base, by step",
+        "scaled-by-epoch": "4, scaled, by epoch", "scaled-by-step": "4, scaled, by step",
+    }  # fmt: skip
+    for arm in ("one", "scaled-by-epoch", "scaled-by-step"):
+        rate = np.array(runs[arm][0]["rate"])
+        left.step(np.arange(len(rate)) + 1, rate / rate[0], where="mid", label=names[arm].replace(" scaled,", ""))
+    for arm, name in names.items():
+        accuracy = 100 * np.array([run["accuracy"] for run in runs[arm]])
+        epochs = np.arange(accuracy.shape[1]) + 1
+        (line,) = right.plot(epochs, accuracy.mean(0), label=name)
+        low, high = accuracy.mean(0) - deviation(accuracy), accuracy.mean(0) + deviation(accuracy)
+        right.fill_between(epochs, low, high, color=line.get_color(), alpha=0.12, linewidth=0)
+    left.set_yscale("log", base=2)
+    left.legend()
+    right.legend(fontsize=8)
+    return Picture(figure, _alt(runs), _caption(runs))
+
+
+def _alt(runs: Runs) -> str:
+    ends = ", ".join(f"{arm} {mean_std(last_accuracy(runs, arm), 100, 1)} %" for arm in ARMS)
+    return (
+        "Left: the rate by epoch falls in equal stairs for one worker and for four workers by epoch, and in stairs "
+        f"four times as wide for four workers by step. Right: test accuracy by epoch; at the end: {ends}."
+    )
+
+
+def _caption(runs: Runs) -> str:
+    seeds = len(runs["one"])
+    return f"{_lateness(runs)} Right: test accuracy (mean of {seeds} seed(s), band: one standard deviation)."
+
+
+CLAIM = Claim(
+    id="C06",
+    statement="Decay the learning rate by epoch, not by step.",
+    source="S0",
+    lesson="05_why_it_converges_worse",
+    arms=tuple(ARMS),
+    seeds=5,
+    settings={"images": 10_240, "epochs": 6, "every": 1, "batch_size": 64, "rate": 0.02, "test_images": 4000},
+    quick={"images": 512, "epochs": 5, "test_images": 200},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="The rates are the same in a small run; accuracy after so few updates is mostly chance.",
+)

@@ -1,0 +1,113 @@
+"""C30: each worker's batch normalisation uses its own images alone. Does it matter how few these are?
+
+The global batch is the same in all arms, and so are its images, the updates and the rate; what differs is over how many
+images mean and variance are taken: "ghost batches" (Hoffer et al. 2017, arXiv:1705.08741) of 32 images up to the global
+batch, which is what synchronised batch normalisation computes.
+"""
+
+import numpy as np
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.dataset import data
+from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.simulated_workers import Recipe, train
+
+SHARES = (16, 8, 4, 2)  # workers that normalise on their own, with 1 / 16, 1 / 8 ... of the global batch each
+ARMS = (*(f"local-{size}" for size in SHARES), "synchronised")
+SMALL = 0.02  # of accuracy: about what two runs that differ in the seed alone may lie apart
+
+
+def recipe(arm: str, settings: Settings) -> Recipe:
+    """`local-16`: 16 workers, each normalising its own images; `synchronised`: two workers, all images together."""
+    size = 2 if arm == "synchronised" else int(arm.removeprefix("local-"))
+    return Recipe(
+        size=size, batch_size=settings["global_batch"] // size, epochs=settings["epochs"],
+        synchronised=arm == "synchronised",
+    )  # fmt: skip
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Accuracy and losses after the last epoch, and over how many images a worker normalised."""
+    made = recipe(arm, settings)
+    last = train(made, data(settings), seed).last
+    normalised = made.batch_size * (made.size if made.synchronised else 1)
+    return {"normalised": normalised, **{name: last[name] for name in ("test_accuracy", "test_loss", "train_loss")}}
+
+
+def _values(runs: Runs, arm: str, name: str) -> list[float]:
+    return [run[name] for run in runs[arm]]
+
+
+def effects(runs: Runs) -> dict[int, Difference]:
+    """Local minus synchronised accuracy, by the images over which is normalised."""
+    together = _values(runs, "synchronised", "test_accuracy")
+    found = {arm: difference(_values(runs, arm, "test_accuracy"), together) for arm in ARMS[:-1]}
+    return {runs[arm][0]["normalised"]: change for arm, change in found.items()}
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds where every interval lies within SMALL, fails where every one lies beyond, depends where some do."""
+    found = effects(runs)
+    accuracy = mean_std(_values(runs, "synchronised", "test_accuracy"), 100, 1)
+    each = "; ".join(f"{size} images {change.text(100, 1, ' points')}" for size, change in found.items())
+    text = f"test accuracy with local statistics beside synchronised ones ({accuracy} %): {each}"
+    points = f"{100 * SMALL:.0f} points"
+    if all(change.low > -SMALL and change.high < SMALL for change in found.values()):
+        return Verdict("holds", f"no local size differs by more than {points}: {text}.")
+    large = [size for size, change in found.items() if change.high < -SMALL or change.low > SMALL]
+    if len(large) == len(found):
+        return Verdict("fails", f"every local size differs by more than {points}: {text}.")
+    if large:
+        return Verdict("depends", f"more than {points} are seen for {_listed(large)} images alone: {text}.")
+    return Verdict("no difference seen", f"the intervals reach beyond {points}, none lies beyond: {text}.")
+
+
+def _listed(sizes: list[int]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+def picture(runs: Runs) -> Picture:
+    """Test accuracy and training loss against the images over which each worker normalises."""
+    x = "images normalised together"
+    figure, (accuracy, loss) = panels((x, "test accuracy (%)"), (x, "training loss, last epoch (nats)"))
+    for ax, name, scale in ((accuracy, "test_accuracy", 100), (loss, "train_loss", 1)):
+        _draw(ax, runs, name, scale)
+    sizes = [runs[arm][0]["normalised"] for arm in ARMS]
+    means = [100 * np.mean(_values(runs, arm, "test_accuracy")) for arm in ARMS]
+    listed = ", ".join(f"{size}: {mean:.1f} %" for size, mean in zip(sizes, means, strict=True))
+    return Picture(
+        figure,
+        f"Two plots against the number of images that are normalised together. Test accuracy: {listed}.",
+        f"Mean and sample deviation over {min(map(len, runs.values()))} run(s), a dot a run. The global batch is "
+        f"{sizes[-1]} images everywhere; the last point is synchronised. Accuracies lie within "
+        f"{max(means) - min(means):.1f} points.",
+    )
+
+
+def _draw(ax, runs: Runs, name: str, scale: float) -> None:
+    sizes = [runs[arm][0]["normalised"] for arm in ARMS]
+    values = [scale * np.array(_values(runs, arm, name)) for arm in ARMS]
+    ax.errorbar(sizes, [found.mean() for found in values], [deviation(found) for found in values], capsize=3)
+    for size, found in zip(sizes, values, strict=True):
+        ax.plot(np.full(len(found), size), found, "k.", linestyle="none", alpha=0.5)
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(sizes, [str(size) for size in sizes])
+
+
+CLAIM = Claim(
+    id="C30",
+    statement="Normalising each worker's images on their own (local, or ghost, batch normalisation) has only a small "
+    "effect beside synchronised statistics.",
+    source="S4",
+    lesson="06_techniques",
+    arms=ARMS,
+    seeds=5,
+    settings={"images": 16_384, "epochs": 6, "global_batch": 512},
+    quick={"images": 2048, "epochs": 2, "global_batch": 128, "test_images": 1000},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="One seed cannot tell a small effect from chance, and the quick run's global batch is smaller, so that its "
+    "smallest ghost batches hold only a few images.",
+)

@@ -1,0 +1,197 @@
+"""C31: does linear scaling of the rate fail early in training, and does warmup cure that?
+
+Eight workers train with the base rate, with eight times that rate from the first update on ("scaled"), and with a rate
+that climbs there over the first part of training ("warmup"): with SGD at two base rates and with Adam. Counted are
+diverged runs, and measured the highest loss and the final accuracy.
+"""
+
+import math
+from functools import partial
+
+import numpy as np
+from torch import nn
+from torch.optim import SGD, Adam, Optimizer
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.dataset import data
+from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.simulated_workers import Recipe, train
+from cifar.schedule import warmup_factor
+
+SIZE = 8
+GUESSING = math.log(10)  # loss of a network that gives each class the same probability; nats
+NOTHING = 0.99 * GUESSING  # a run that ends above it has learned nothing: it counts as diverged
+MAJORITY = 3  # runs from which on "most of them" means something
+SPIKE = 2 * GUESSING  # a loss above it is a failure of its own: twice that of guessing
+PART = 4  # the warmup takes the first 1 / PART of training; by the last a run has learned something or has not
+
+
+def _sgd(rate: float, net: nn.Module) -> Optimizer:
+    return SGD(net.parameters(), lr=rate, momentum=0.9)
+
+
+def _adam(net: nn.Module) -> Optimizer:
+    return Adam(net.parameters(), lr=0.001)
+
+
+OPTIMIZERS = {"sgd-0.005": partial(_sgd, 0.005), "sgd-0.02": partial(_sgd, 0.02), "adam-0.001": _adam}  # base rates
+MODES = ("base", "scaled", "warmup")
+ARMS = tuple(f"{name}-{mode}" for name in OPTIMIZERS for mode in MODES)
+
+
+def factor(mode: str, epochs: int, update: int, updates_an_epoch: int) -> float:
+    """The rate's multiplier at an update: 1; or SIZE; or from 1 to SIZE over the first part, then SIZE."""
+    if mode == "base":
+        return 1.0
+    return warmup_factor(update, epochs * updates_an_epoch // PART if mode == "warmup" else 0, SIZE)
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Loss of each update (null where it is no number), and the accuracy at the end."""
+    name, _, mode = arm.rpartition("-")
+    recipe = Recipe(
+        optimizer=OPTIMIZERS[name], size=SIZE, batch_size=settings["batch_size"], epochs=settings["epochs"],
+        factor=partial(factor, mode, settings["epochs"]),
+    )  # fmt: skip
+    history = train(recipe, data(settings), seed)
+    losses = [loss if math.isfinite(loss) else None for loss in history.losses]
+    return {"losses": losses, "test_accuracy": history.last["test_accuracy"]}
+
+
+def diverged(run: Values) -> bool:
+    """Whether a loss was no number, or the last part of training has learned nothing."""
+    late = run["losses"][-max(1, len(run["losses"]) // PART) :]
+    return None in run["losses"] or float(np.mean(late)) > NOTHING
+
+
+def peak(run: Values) -> float:
+    """The highest loss of an update; infinite where one is no number."""
+    return math.inf if None in run["losses"] else max(run["losses"])
+
+
+def accuracies(runs: Runs, arm: str) -> list[float]:
+    """The last test accuracy of each run."""
+    return [run["test_accuracy"] for run in runs[arm]]
+
+
+def gained(runs: Runs, name: str) -> Difference:
+    """Accuracy with warmup minus that without, at the scaled rate."""
+    return difference(accuracies(runs, f"{name}-warmup"), accuracies(runs, f"{name}-scaled"))
+
+
+def fails(runs: Runs, name: str, mode: str = "scaled") -> bool:
+    """Whether the scaled rate, by default used from the first update on, makes most losses spike, or some diverge."""
+    found = runs[f"{name}-{mode}"]
+    return any(map(diverged, found)) or float(np.median([peak(run) for run in found])) > SPIKE
+
+
+def cured(runs: Runs, name: str) -> bool:
+    """Whether with warmup the loss no longer spikes, and accuracy is higher, or most runs learn where most diverged."""
+    both = [[diverged(run) for run in runs[f"{name}-{mode}"]] for mode in ("scaled", "warmup")]
+    saved = min(map(len, both)) >= MAJORITY and np.mean(both[0]) > 0.5 > np.mean(both[1])
+    return not fails(runs, name, "warmup") and bool(gained(runs, name).low > 0 or saved)
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds where the scaled rate fails early and warmup cures it, for both optimizers and all rates."""
+    failing = [name for name in OPTIMIZERS if fails(runs, name)]
+    both = [name for name in failing if cured(runs, name)]
+    text = "; ".join(_sentence(runs, name) for name in OPTIMIZERS)
+    if len(both) == len(OPTIMIZERS):
+        return Verdict("holds", f"{text}.")
+    if both:
+        said = f"the scaled rate fails early for {_listed(failing)}, and warmup cures it for {_listed(both)}"
+        return Verdict("depends", f"on optimizer and rate: {said}. {text}.")
+    if not failing or any(gained(runs, name).high < 0 for name in failing):
+        return Verdict("fails", f"{text}.")
+    said = f"the scaled rate fails early for {_listed(failing)}; a cure by warmup is not seen"
+    return Verdict("no difference seen", f"{said}. {text}.")
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(names)
+
+
+def _sentence(runs: Runs, name: str) -> str:
+    modes = [runs[f"{name}-{mode}"] for mode in MODES]
+    counts = ", ".join(f"{sum(map(diverged, found))} of {len(found)}" for found in modes)
+    peaks = ", ".join(f"{np.median([peak(run) for run in found]):.1f}" for found in modes)
+    means = ", ".join(mean_std(accuracies(runs, f"{name}-{mode}"), 100, 1) for mode in MODES)
+    change = gained(runs, name)
+    seen = "" if change.seen else ", no difference seen"
+    return (
+        f"{name} ({', '.join(MODES)}): diverged {counts}; highest loss {peaks}; accuracy {means} %, by warmup "
+        f"{change.text(100, 1, ' points')}{seen}"
+    )
+
+
+def picture(runs: Runs) -> Picture:
+    """Losses of SGD at the higher rate by update; highest loss and final accuracy of all arms."""
+    figure, (loss, highest, accuracy) = panels(
+        ("update", "training loss (nats)"), ("", "highest loss (nats)"), ("", "test accuracy (%)"),
+        size=(11.0, 3.8),
+    )  # fmt: skip
+    shown = max((name for name in OPTIMIZERS if name.startswith("sgd")), key=lambda name: float(name[4:]))
+    _draw_losses(loss, runs, shown)
+    highest.axhline(GUESSING, color="#888888", linewidth=0.8)
+    _draw_groups(highest, {arm: [min(peak(run), 1e3) for run in runs[arm]] for arm in ARMS})
+    _log_scale(highest)
+    _draw_groups(accuracy, {arm: [100 * value for value in accuracies(runs, arm)] for arm in ARMS})
+    counts = {mode: sum(diverged(run) for name in OPTIMIZERS for run in runs[f"{name}-{mode}"]) for mode in MODES}
+    told = ", ".join(f"{mode} {count}" for mode, count in counts.items())
+    return Picture(
+        figure,
+        f"Three plots. Losses of {shown} over the updates for each way to set the rate; highest loss and final "
+        f"accuracy for each optimizer. Diverged runs: {told}.",
+        f"Left: {shown}, median of the runs. Middle and right, with the same markers: mean, a dot a run, over "
+        f"{min(map(len, runs.values()))} run(s) an arm; the grey line is the loss of guessing. Diverged runs: {told}.",
+    )
+
+
+def _draw_losses(ax, runs: Runs, name: str) -> None:
+    for mode in MODES:
+        found = [[math.inf if loss is None else loss for loss in run["losses"]] for run in runs[f"{name}-{mode}"]]
+        length = min(map(len, found))  # a run that is no number any more ends early
+        median = np.median([losses[:length] for losses in found], axis=0)
+        ax.plot(median, label=mode, markevery=max(1, length // 8))
+    _log_scale(ax)
+    ax.set_title(name)
+    ax.legend()
+
+
+def _log_scale(ax) -> None:
+    ax.set_yscale("log")
+    for axis in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+        axis("{x:g}")
+
+
+def _draw_groups(ax, values: dict[str, list[float]]) -> None:
+    """A group an optimizer, a column a mode: mean with sample deviation, and every run as a dot."""
+    for column, mode in enumerate(MODES):
+        places = np.arange(len(OPTIMIZERS)) + 0.2 * (column - 1)
+        found = [values[f"{name}-{mode}"] for name in OPTIMIZERS]
+        ax.errorbar(
+            places, [np.mean(part) for part in found], [deviation(part) for part in found], linestyle="none",
+            capsize=3, markersize=7, label=mode,
+        )  # fmt: skip
+        for place, part in zip(places, found, strict=True):
+            ax.plot(np.full(len(part), place), part, "k.", linestyle="none", alpha=0.4)
+    ax.set_xticks(range(len(OPTIMIZERS)), list(OPTIMIZERS))
+
+
+CLAIM = Claim(
+    id="C31",
+    statement="A linearly scaled rate fails early in training, and warmup cures it.",
+    source="S3, S4",
+    lesson="06_techniques",
+    arms=ARMS,
+    seeds=5,
+    settings={"images": 12_288, "epochs": 5, "batch_size": 64, "test_images": 5000},
+    quick={"images": 1024, "epochs": 3, "batch_size": 16, "test_images": 300},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="The quick run has one seed and small batches, and its warmup lasts a few updates only: too few for the "
+    "network to get through its early steep phase at a low rate.",
+)

@@ -1,0 +1,185 @@
+"""C14: is synchronous training impractical past tens of workers?
+
+A ring all-reduce of n bytes among K workers costs 2(K-1) messages' latency and 2n(K-1)/K bytes' time (the alpha-beta
+model), and once, whatever K and n, the wait until Horovod's background threads have agreed on it. The three constants
+are fitted to real workers on this machine. On one, the spread of an update's computing time is measured: how much
+longer than the median updates take. Updates of up to 4,096 workers are then simulated: all wait for the slowest, then
+exchange. A faster processor is held up as often a second as this one, and as long. What comes out depends on how long a
+worker computes for each byte that it exchanges, and on what a message costs, so several such cases are compared.
+"""
+
+import time
+
+import numpy as np
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.intervals import mean_std
+from benchmarks.experiment.plots import axes
+from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
+
+SIZES = (4 * 2**10, 64 * 2**10, 2**20, 4 * 2**20, 16 * 2**20)  # bytes of float32
+TEAMS = (2, 4)
+WORKERS = tuple(2**power for power in range(13))  # 1 to 4,096
+HALF = 0.5  # "impractical": more than half of the workers' time is waiting
+TENS = 64  # "tens of workers" end here
+DRAWS = 400  # simulated updates for each number of workers
+PARAMETERS = {"small": 0.48e6, "large": 25.6e6}  # the lessons' network; a ResNet-50 (He et al. 2015)
+IMAGE_COST = 4.1e9 / 12.07e6  # multiply-adds of an image in a ResNet-50 over those in the lessons' network
+MANY = 50  # draws of which the sum is normal
+# How many times as fast as here: processor, bandwidth, and messages (latency). A faster processor waits more.
+CASES = {
+    "lessons' network, as here": ("small", 1, 1, 1),
+    "lessons' network, 100x processor": ("small", 100, 1, 1),
+    "ResNet-50, as here": ("large", 1, 1, 1),
+    "ResNet-50, 100x processor": ("large", 100, 1, 1),
+    "ResNet-50, 100x processor, 10x bandwidth": ("large", 100, 10, 1),
+    "ResNet-50, 100x processor, 10x bandwidth, 100x messages": ("large", 100, 10, 100),
+}
+
+
+def all_reduce_seconds(sizes: list[int], repeats: int) -> list[float]:
+    """Median seconds of an all-reduce of each size in bytes, on this worker."""
+    import horovod.torch as hvd
+    import torch
+
+    from benchmarks.instruments import horovod_ops
+
+    medians = []
+    for size in sizes:
+        tensor, seconds = torch.ones(size // 4), []
+        for _ in range(repeats + 2):
+            horovod_ops.barrier()
+            started = time.perf_counter()
+            handle = hvd.allreduce_async(tensor, name=f"{size}")
+            while not hvd.poll(handle):
+                time.sleep(0.0001)
+            hvd.synchronize(handle)
+            seconds.append(time.perf_counter() - started)
+        medians.append(float(np.median(seconds[2:])))
+    return medians
+
+
+def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> list[float]:
+    """Seconds of each of so many updates of the lessons' network on one worker, after five for warming up."""
+    import torch
+
+    from benchmarks.experiment.dataset import data
+    from benchmarks.instruments.simulated_workers import Recipe, Team
+
+    train, _ = data({"device": device, "images": 4096})
+    team, seconds = Team(Recipe(batch_size=batch_size), seed, train), []
+    for _ in range(updates + 5):
+        started = time.perf_counter()
+        team.update(train, (torch.arange(batch_size),)).item()
+        seconds.append(time.perf_counter() - started)
+    return seconds[5:]
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """All-reduce times by workers and bytes, and one worker's times of updates."""
+    task = f"{__name__}:all_reduce_seconds"
+    times = {size: on_workers(task, size, AS_IT_IS, sizes=SIZES, repeats=settings["repeats"])[0] for size in TEAMS}
+    updates = update_seconds(settings["updates"], settings["batch_size"], settings["device"], seed)
+    return {"workers": TEAMS, "bytes": SIZES, "seconds": [times[size] for size in TEAMS], "updates": updates}
+
+
+def fit(values: Values) -> tuple[float, float, float]:
+    """Seconds an all-reduce, alpha (a message) and beta (a byte): least squares of relative errors, none below zero."""
+    from scipy.optimize import nnls
+
+    rows = [[1, 2 * (k - 1), 2 * (k - 1) / k * n] for k in values["workers"] for n in values["bytes"]]
+    seconds = np.ravel(values["seconds"])
+    constants, _ = nnls(np.array(rows) / seconds[:, None], np.ones(len(seconds)))
+    return tuple(map(float, constants))
+
+
+def ring(constants: tuple[float, float, float], workers: int, size: float) -> float:
+    """Seconds that the model gives to an all-reduce of `size` bytes; 0 for one worker."""
+    once, alpha, beta = constants
+    return once + 2 * (workers - 1) * alpha + 2 * (workers - 1) / workers * size * beta if workers > 1 else 0.0
+
+
+def _late(late: np.ndarray, updates: float, shape: tuple[int, ...], draw: np.random.Generator) -> np.ndarray:
+    """By how much an update as long as so many of the measured ones is late: the sum of as many draws."""
+    whole, part = divmod(updates, 1)
+    if whole > MANY:
+        return np.maximum(0, draw.normal(updates * late.mean(), np.sqrt(updates) * late.std(), shape))
+    total = draw.choice(late, shape) * (draw.random(shape) < part)
+    for _ in range(int(whole)):
+        total += draw.choice(late, shape)
+    return total
+
+
+def efficiency(values: Values, case: str) -> list[float]:
+    """Share of a worker's time in which it computes, for each number in `WORKERS`, at a fixed per-worker batch."""
+    (once, alpha, beta), (network, processor, bandwidth, messages) = fit(values), CASES[case]
+    longer = (IMAGE_COST if network == "large" else 1) / processor
+    median = float(np.median(values["updates"]))
+    late = np.maximum(0, np.array(values["updates"]) - median)
+    draw = np.random.default_rng(0)
+    shares = []
+    for k in WORKERS:
+        slowest = longer * median + _late(late, longer, (DRAWS, k), draw).max(axis=1).mean()
+        exchange = ring((once, alpha / messages, beta / bandwidth), k, 4 * PARAMETERS[network])
+        shares.append(float(longer * (median + late.mean()) / (slowest + exchange)))
+    return shares
+
+
+def most_workers(shares: list[float]) -> int:
+    """The largest number of workers that compute for at least half of their time."""
+    return max((k for k, share in zip(WORKERS, shares, strict=True) if share >= HALF), default=0)
+
+
+def limits(runs: Runs) -> dict[str, float]:
+    """The median over the runs of how many workers a case bears."""
+    return {case: float(np.median([most_workers(efficiency(run, case)) for run in runs["machine"]])) for case in CASES}
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds if no case bears more than tens of workers, fails if all do."""
+    found = limits(runs)
+    text = "workers that still compute half of their time: " + "; ".join(f"{c}: {k:,.0f}" for c, k in found.items())
+    more = [k > TENS for k in found.values()]
+    word = "fails" if all(more) else "depends" if any(more) else "holds"
+    on = "It depends on how long a worker computes for each byte it exchanges, and on what a message costs: "
+    return Verdict(word, f"{on if word == 'depends' else ''}{text} (simulated up to {WORKERS[-1]:,}).")
+
+
+def picture(runs: Runs) -> Picture:
+    """Efficiency against the number of workers, a line a case, from the first run."""
+    figure, ax = axes("workers", "share of time spent computing")
+    for case in CASES:
+        ax.semilogx(WORKERS, efficiency(runs["machine"][0], case), base=2, label=case)
+    ax.axhline(HALF, color="black", linewidth=0.8, linestyle="-", marker="")
+    ax.set_ylim(0, 1.02)
+    ax.legend(fontsize=8, loc="upper right")
+    fits = [fit(run) for run in runs["machine"]]
+    units = ((0, 1e3), (1, 1e3), (2, 1e9))
+    once, alpha, beta = (mean_std([found[at] for found in fits], scale, 2) for at, scale in units)
+    measured = min(len(run["updates"]) for run in runs["machine"])
+    spread = np.median([np.max(run["updates"]) / np.median(run["updates"]) for run in runs["machine"]])
+    found = ", ".join(f"{case}: up to {k:,.0f} workers above a half" for case, k in limits(runs).items())
+    return Picture(
+        figure,
+        f"Falling lines of efficiency against the number of workers. {found}.",
+        f"Fitted here: {once} ms an all-reduce, {alpha} ms a message and {beta} ns a byte; the slowest measured update "
+        f"took {spread:.1f} times the median. All else is simulated; beyond about {measured} workers the slowest is as "
+        "slow as the slowest measured.",
+    )
+
+
+CLAIM = Claim(
+    id="C14",
+    statement="Synchronous training is impractical past tens of GPUs.",
+    source="S1",
+    lesson="09_beyond_one_machine",
+    arms=("machine",),
+    seeds=3,
+    settings={"repeats": 30, "updates": 150, "batch_size": 64},
+    quick={"repeats": 8, "updates": 15},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="Few repetitions on a busy machine make alpha and the slowest update larger, and both limit the workers.",
+    alone=True,
+)

@@ -1,0 +1,72 @@
+"""What a claim of the course is: its experiment, its verdict and its picture, as data and plain functions.
+
+Each claim is a module in `benchmarks/claims/`, in the folder of its lesson. The module holds `CLAIM`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Settings = dict  # JSON values by name; "device" is always there
+Values = dict  # what one run measured, JSON values by name
+Runs = dict[str, list[Values]]  # by arm, in the order of the seeds
+Word = Literal["holds", "fails", "depends", "no difference seen"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the runs say of the claim: a word, and a sentence with the numbers and, where it depends, on what."""
+
+    word: Word
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure, what it shows for those who cannot see it, and a caption whose numbers come from the runs."""
+
+    figure: Figure
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A claim and its experiment.
+
+    `run(arm, seed, settings)` measures once; `judge` and `picture` get the values of all runs. `settings` are the full
+    experiment's: results with fewer seeds, or with a smaller number in any setting, are provisional. Arms that only
+    choose a setting for another one may do with fewer `seeds_to_choose`. `quick` replaces some of the settings where a
+    learner waits for the run (15 s at most on 2 cores for all arms and one seed); `caution` says why such a small run
+    may disagree with the full one.
+    """
+
+    id: str
+    statement: str
+    source: str
+    lesson: str
+    arms: tuple[str, ...]
+    seeds: int
+    settings: Settings
+    quick: Settings
+    run: Callable[[str, int, Settings], Values]
+    judge: Callable[[Runs], Verdict]
+    picture: Callable[[Runs], Picture]
+    caution: str
+    alone: bool = False  # measures time: nothing else should run on the machine
+    partial: bool = False  # `picture` draws the arms that have runs where others have none
+    seeds_to_choose: Mapping[str, int] = field(default_factory=dict)  # by arm, of those that need fewer than `seeds`
+
+    def seeds_of(self, arm: str) -> int:
+        """How many seeds an arm needs."""
+        return self.seeds_to_choose.get(arm, self.seeds)
+
+    @property
+    def command(self) -> str:
+        """Runs the full experiment, as far as it has no results; with `--again`, repeats it."""
+        return f"python -m benchmarks {self.id}"

@@ -1,0 +1,137 @@
+"""Runs a claim's experiment arm by arm and seed by seed, keeps a file a run, and reads them back."""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.experiment import results
+from benchmarks.experiment.claim import Claim, Runs, Settings, Verdict
+
+
+@dataclass(frozen=True)
+class Series:
+    """What has been measured of a claim: the files' contents by arm, in the order of the seeds."""
+
+    claim: Claim
+    files: dict[str, list[dict]]
+
+    @property
+    def runs(self) -> Runs:
+        """The measured values, of the seeds that all measured arms have: of an interrupted series, the whole part.
+
+        All that need as many seeds, that is: an arm that needs two takes none from those that need five.
+        """
+        shared = {}  # by number of seeds needed
+        for arm, files in self.files.items():
+            if files:
+                needed, seeds = self.claim.seeds_of(arm), {file["seed"] for file in files}
+                shared[needed] = shared.get(needed, seeds) & seeds
+        return {
+            arm: [file["values"] for file in files if file["seed"] in shared[self.claim.seeds_of(arm)]]
+            for arm, files in self.files.items()
+        }
+
+    @property
+    def missing(self) -> list[str]:
+        """Arms without a run of a seed that all measured arms have."""
+        runs = self.runs
+        return [arm for arm in self.claim.arms if not runs[arm]]
+
+    @property
+    def seeds(self) -> int:
+        """Seeds that all arms have, those aside that need fewer than the claim declares."""
+        runs, few = self.runs, self.claim.seeds_to_choose
+        return min((len(values) for arm, values in runs.items() if arm not in few), default=0)
+
+    @property
+    def provisional(self) -> str:
+        """Why the verdict does not count yet, in a few words; empty if it does."""
+        if self.seeds < self.claim.seeds:
+            return f"{self.seeds} of {self.claim.seeds} seeds"
+        for arm, needed in self.claim.seeds_to_choose.items():
+            if (seeds := len(self.runs[arm])) < needed:
+                return f"{seeds} of {needed} seeds of {arm}"
+        stored = (file["settings"] for files in self.files.values() for file in files)
+        small = {name for settings in stored for name in below(settings, self.claim.settings)}
+        return f"smaller than declared: {', '.join(sorted(small))}" if small else ""
+
+    @property
+    def machine(self) -> str:
+        """Where the newest of the results was measured, with what and when; empty if there is none."""
+        if not (files := [file for files in self.files.values() for file in files]):
+            return ""
+        return results.described(max((file["machine"] for file in files), key=lambda machine: machine["date"]))
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The claim's verdict; None while an arm has no run."""
+        return None if self.missing else self.claim.judge(self.runs)
+
+
+def below(settings: Settings, least: Settings) -> list[str]:
+    """The names of the settings that are missing or smaller than in `least`, numbers alone."""
+    numbers = {name: value for name, value in least.items() if isinstance(value, int | float)}
+    return [name for name, value in numbers.items() if settings.get(name, -1) < value]
+
+
+def measure(
+    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str],
+    said: Callable[[str], None] = lambda text: None,
+) -> None:  # fmt: skip
+    """Measure what `folder` lacks, or has only smaller or, where times count, from another kind of machine.
+
+    A file appears whole or not at all. `said` hears of each run.
+    """
+    todo = list(missing(claim, folder, settings, seeds, arms))
+    if old := sum(path.exists() for _, _, path in todo):
+        said(f"{claim.id}: {old} of its results have smaller settings or are another machine's, and are measured anew")
+    for number, (arm, seed, path) in enumerate(todo, 1):
+        started = time.perf_counter()
+        values = claim.run(arm, seed, settings)
+        seconds = time.perf_counter() - started
+        content = {"claim": claim.id, "arm": arm, "seed": seed, "settings": settings, "values": values}
+        results.write(path, {**content, "seconds": round(seconds, 2)})
+        said(f"{claim.id} {arm}, seed {seed}: {seconds:.1f} s ({number} of {len(todo)})")
+
+
+def missing(
+    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str]
+) -> Iterator[tuple[str, int, Path]]:  # fmt: skip
+    """Arm, seed and file of the runs that have not been done so; one seed of all arms before the next seed."""
+    here = results.kind(results.machine()) if claim.alone else None
+    for number, seed in enumerate(seeds):
+        for arm in arms:
+            path = folder / f"{arm}-{seed}.json"
+            if arm in claim.seeds_to_choose and number >= claim.seeds_to_choose[arm]:
+                continue
+            if not path.exists() or not _usable(json.loads(path.read_text()), settings, here):
+                yield arm, seed, path
+
+
+def _usable(file: dict, settings: Settings, here: tuple[object, ...] | None) -> bool:
+    """Whether a result is as large as wanted, and of the kind of machine that is `here`, if that counts."""
+    return not below(file["settings"], settings) and here in (None, results.kind(file["machine"]))
+
+
+def saved(claim: Claim, folder: Path | None = None) -> Series:
+    """The committed results of a claim, or those in another folder; of times, those of the machine that has most."""
+    folder = folder or results.RESULTS / claim.id
+    files = {arm: _read(folder, arm) for arm in claim.arms}
+    if claim.alone:
+        kinds = Counter(results.kind(file["machine"]) for found in files.values() for file in found)
+        most = max(kinds, key=kinds.get, default=None)
+        files = {arm: [one for one in found if results.kind(one["machine"]) == most] for arm, found in files.items()}
+    return Series(claim, files)
+
+
+def _read(folder: Path, arm: str) -> list[dict]:
+    """An arm's files; `results.read` takes what begins with the arm's name, and arms may begin alike."""
+    return [file for file in results.read(folder, arm) if file["arm"] == arm]
+
+
+def settings(claim: Claim, quick: bool, device: str) -> Settings:
+    """The settings of a full or a quick run on `device` (auto, cpu or cuda)."""
+    return {**claim.settings, **(claim.quick if quick else {}), "device": device}

@@ -1,0 +1,1 @@
+"""What measures: workers of several kinds, counters of bytes, stopwatches."""

@@ -1,0 +1,1 @@
+"""What is measured in several experiments: ways to exchange, to normalise, to augment."""

@@ -1,0 +1,98 @@
+"""Do the means that make training fast cost accuracy? `cifar_fast.py` with and without them, over seeds.
+
+bfloat16 arithmetic beside float32; and early epochs of smaller images beside fewer epochs of whole ones, which multiply
+and add about as often: three of 20 pixels, three of 24 and four of 32 are as many as seven of 32. (Waiting and cycle
+times change no bit of a gradient, as a test shows; grouping changes at most the order of its sums.)
+"""
+
+import numpy as np
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
+from benchmarks.experiment.plots import axes
+from benchmarks.speed.comparisons import time_to_accuracy
+from benchmarks.speed.tables import Table
+
+NAMES = {"bfloat16": "bfloat16", "float32": "float32", "whole": "float32, images never smaller"}
+EPOCHS = {"bfloat16": 10, "float32": 10, "whole": 7}
+# A mean of speed: what has it, and what lacks it.
+MEANS = {"bfloat16": ("bfloat16", "float32"), "smaller images": ("float32", "whole")}
+NEGLIGIBLE = 0.01  # of accuracy
+SECONDS = 3600  # a run that takes longer hangs, or emulates bfloat16
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Test accuracy (0-1) after the last epoch, and the seconds of training."""
+    epochs = max(1, round(EPOCHS[arm] * settings["share_of_epochs"]))
+    options = {
+        "epochs": epochs, "seed": seed, "images": settings["images"], "test-images": settings["test_images"],
+        "device": settings["device"],
+    }  # fmt: skip
+    lines = time_to_accuracy.finished(
+        ["-m", "benchmarks.speed.rivals.without", arm], options, time_to_accuracy.WORKERS, SECONDS
+    )
+    return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": sum(line["seconds"] for line in lines)}
+
+
+def accuracies(runs: Runs, arm: str) -> list[float]:
+    """Of the seeds."""
+    return [run["test_accuracy"] for run in runs[arm]]
+
+
+def gained(runs: Runs, means: str) -> Difference:
+    """Accuracy with one of the MEANS minus accuracy without."""
+    with_it, without = MEANS[means]
+    return difference(accuracies(runs, with_it), accuracies(runs, without))
+
+
+def table(runs: Runs) -> Table:
+    """A row a way."""
+    rows = [
+        (name, str(EPOCHS[arm]), f"{mean_std(accuracies(runs, arm), 100)} %", str(len(runs[arm])))
+        for arm, name in NAMES.items()
+    ]
+    return Table(("cifar_fast.py with", "epochs", "test accuracy, last epoch", "seeds"), rows)
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds if the intervals leave out every loss that is not negligible; fails if one leaves out all but a loss."""
+    found = {means: gained(runs, means) for means in MEANS}
+    told = "; ".join(f"{means} {one.text(100, 2, ' points')}" for means, one in found.items())
+    if all(one.low > -NEGLIGIBLE for one in found.values()):
+        word = "holds"
+    else:
+        word = "fails" if any(one.high < 0 for one in found.values()) else "no difference seen"
+    return Verdict(word, f"Test accuracy with it minus without: {told}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Mean and deviation a way, and each seed."""
+    figure, ax = axes("", "test accuracy, last epoch (%)")
+    for at, arm in enumerate(NAMES):
+        found = np.multiply(100, accuracies(runs, arm))
+        ax.plot([at - 0.1] * len(found), found, "o", color="#888888", markersize=4)
+        ax.errorbar(at + 0.1, found.mean(), deviation(found), fmt="s", capsize=4)
+    ax.set_xticks(range(len(NAMES)), NAMES.values())
+    parts = ", ".join(f"{name} {mean_std(accuracies(runs, arm), 100)} %" for arm, name in NAMES.items())
+    return Picture(
+        figure,
+        f"Test accuracy of three ways, a dot a seed and their mean with its deviation: {parts}.",
+        f"Test accuracy: {parts} (mean and deviation over seeds; dots: seeds). On "
+        f"{CLAIM.settings['images']:,} training images, so lower than in the race; epochs in number as they cost.",
+    )
+
+
+CLAIM = Claim(
+    id="kept",
+    statement="Neither bfloat16 nor smaller images in early epochs cost accuracy.",
+    source="",
+    lesson="08_assignment",
+    arms=tuple(NAMES),
+    seeds=5,
+    settings={"images": 25_000, "test_images": 10_000, "share_of_epochs": 1.0},
+    quick={"images": 512, "test_images": 200, "share_of_epochs": 0.1},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few images teach a network nothing.",
+)

@@ -1,0 +1,145 @@
+"""What does exchanging gradients cost? Ours beside stock Horovod, PyTorch's DistributedDataParallel, and no exchange.
+
+Four workers with one thread each, the same loop, network, data and order; only who exchanges gradients differs. One way
+exchanges nothing, but waits for the others before each update: what is lost so far is lost to any exchange.
+"""
+
+import numpy as np
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.gloo_processes import on_peers
+from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
+from benchmarks.speed.loop import NAMES, images_per_s
+from benchmarks.speed.tables import Table, told
+
+WORKERS = 4
+BATCHES = (64, 512)
+WAYS = {"alone": "no exchange", "wait": "waiting alone", "ours": "ours", "ddp": "DDP (Gloo)", "stock": "stock Horovod"}
+# Environment and options of the loop.
+HOROVOD = {
+    "ours": ({}, {"sleep": True, "groups": 1}),
+    "stock": (AS_IT_IS, {"sleep": False, "groups": None}),
+}
+AIMS = {("alone", 512): 0.95, ("alone", 64): 0.90, ("ddp", 512): 0.97, ("ddp", 64): 0.97, ("stock", 64): 1.5}
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Images/s of four workers together: the sum of what each sees."""
+    network, batch, way = arm.split("-")
+    updates = max(settings["updates"], settings["images"] // WORKERS // int(batch))
+    options = {"network": network, "batch_size": int(batch), "updates": updates}
+    if way in HOROVOD:
+        environment, means = HOROVOD[way]
+        seconds = on_workers("benchmarks.speed.loop:horovod", WORKERS, environment, **means, **options)
+    else:
+        seconds = on_peers("benchmarks.speed.loop:peer", WORKERS, way=way, **options)
+    return {"images_per_s": images_per_s(int(batch), updates, seconds)}
+
+
+def speeds(runs: Runs, network: str, batch: int, way: str) -> np.ndarray:
+    """Images/s, a value a round."""
+    return np.array([run["images_per_s"] for run in runs[f"{network}-{batch}-{way}"]])
+
+
+def ratios(runs: Runs, network: str, batch: int, other: str, way: str = "ours") -> np.ndarray:
+    """Our speed, or that of another `way`, over the `other`'s, a value a round."""
+    return speeds(runs, network, batch, way) / speeds(runs, network, batch, other)
+
+
+def table(runs: Runs) -> Table:
+    """A row a ratio, those with an aim first."""
+    rows = [
+        (
+            name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 3), f"at least {aim:.2f}",
+            _met(runs, network, batch, other),
+        )
+        for network, name in NAMES.items()
+        for (other, batch), aim in AIMS.items()
+    ]  # fmt: skip
+    rows += [
+        (name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 3), "-", "")
+        for network, name in NAMES.items()
+        for other, batch in (("wait", 512), ("wait", 64), ("stock", 512))
+    ]
+    return Table(("network", "images a worker", "our speed over", "ratio", "aim", "met"), rows)
+
+
+def met(runs: Runs, network: str, batch: int, other: str) -> bool:
+    """Whether the median ratio is what we aim at: one round that something else disturbed decides nothing."""
+    return bool(np.median(ratios(runs, network, batch, other)) >= AIMS[other, batch])
+
+
+def _met(runs: Runs, network: str, batch: int, other: str) -> str:
+    """In words, with the number of rounds that say so where not all do."""
+    yes = met(runs, network, batch, other)
+    enough = ratios(runs, network, batch, other) >= AIMS[other, batch]
+    agreeing = (enough == yes).sum()
+    word = "yes" if yes else "no"
+    return word if agreeing == len(enough) else f"{word} ({agreeing} of {len(enough)} rounds)"
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds if every aim is met by the median over the rounds, fails if none is."""
+    found = {(network, *aim): met(runs, network, aim[1], aim[0]) for network in NAMES for aim in AIMS}
+    word = "holds" if all(found.values()) else "depends" if any(found.values()) else "fails"
+    missed = [
+        f"{NAMES[network]} with {batch} images a worker over {WAYS[other]}: "
+        f"{told(ratios(runs, network, batch, other), 3)} instead of {AIMS[other, batch]:.2f}"
+        f"{_waiting(runs, network, batch) if other == 'alone' else ''}"
+        for (network, other, batch), yes in found.items()
+        if not yes
+    ]
+    text = f"{sum(found.values())} of {len(found)} aims are met"
+    return Verdict(word, f"{text}; not: {'; '.join(missed)}." if missed else f"{text}.")
+
+
+def _waiting(runs: Runs, network: str, batch: int) -> str:
+    """Our speed over that of workers that only wait for each other: what is left to be explained by sending."""
+    left = ratios(runs, network, batch, "wait")
+    return f" (over workers that only wait for each other, with nothing sent: {told(left, 3)})"
+
+
+def picture(runs: Runs) -> Picture:
+    """Bars of images/s, a panel a network."""
+    figure, axes = panels(*(("images a worker and update", f"images/s, {name}") for name in NAMES.values()))
+    for ax, network in zip(axes, NAMES, strict=True):
+        for at, (way, label) in enumerate(WAYS.items()):
+            found = [speeds(runs, network, batch, way) for batch in BATCHES]
+            middle = np.array([np.median(of) for of in found])
+            reach = [middle - [of.min() for of in found], [of.max() for of in found] - middle]
+            ax.bar(np.arange(2) + 0.17 * (at - 2), middle, 0.15, yerr=reach, capsize=2, label=label)
+        ax.set_xticks(range(2), map(str, BATCHES))
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=len(WAYS), loc="outside lower center")
+    shares = {
+        name: f"{np.median(ratios(runs, network, 64, 'alone')):.0%} with 64 images a worker and "
+        f"{np.median(ratios(runs, network, 512, 'alone')):.0%} with 512"
+        for network, name in NAMES.items()
+    }
+    parts = "; ".join(f"{name}: {share}" for name, share in shares.items())
+    return Picture(
+        figure,
+        f"Two panels of bars, {len(WAYS)} ways at two batch sizes. Our speed as a share of that without exchange: "
+        f"{parts}.",
+        f"Four workers. Of the speed without exchange ours keeps: {parts} (bars: median; lines: range over rounds). "
+        "Ours sends all gradients in one group; stock is the same build with Horovod's own cycle times, waiting and "
+        "grouping; DDP sends no buffers, as neither of the two does; all have the same threads and memory settings.",
+    )
+
+
+CLAIM = Claim(
+    id="communication",
+    statement="Exchanging gradients costs little, hardly more than with DDP, and with small batches far less than with "
+    "stock Horovod.",
+    source="",
+    lesson="04_horovod",
+    arms=tuple(f"{network}-{batch}-{way}" for network in NAMES for batch in BATCHES for way in WAYS),
+    seeds=3,
+    settings={"images": 4096, "updates": 4},
+    quick={"images": 512, "updates": 2},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few updates say little of a ratio.",
+    alone=True,
+)

@@ -1,0 +1,153 @@
+"""How long from a clone to the first lesson, and to a grade card? Set-up, data, lessons and grading, part by part.
+
+Each run clones this repository's last commit into an empty folder and types the commands that a newcomer would: `bare`
+with empty caches, so that all comes from where pip and npm are told to look and Horovod is compiled, `again` with this
+user's caches. System packages are there already. A part begins where the commands say so.
+"""
+
+import os
+import re
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.plots import axes
+from benchmarks.speed.tables import Table, told
+from cifar.support.process_tree import running
+
+ARMS = {"bare": "empty caches", "again": "full caches, and all lessons"}
+COURSE_LESSONS = ("lesson 00_start_here", "lesson 08_assignment")  # what `make course` executes
+# Minutes at most, of an arm: to the grade card, and for the notebooks alone.
+AIMS = {("bare", "make course"): 15, ("again", "make course"): 7, ("again", "make notebooks"): 12}
+REPOSITORY = Path(__file__).resolve().parents[3]
+FIRST = "virtual environment"
+# What a line holds, and the part that begins with it.
+BEGINS = {
+    "installing the locked dependencies": "locked dependencies",
+    "downloading the source of": "Horovod, compiled",
+    "installing Horovod": "Horovod and the course, installed",
+    "ready after": "CIFAR-10",
+    "-m lessons": "lessons' pages",
+    "-m grader check": "the reference, trained and graded",
+}
+LESSON = re.compile(r"\d+/\d+  (\S+)  ")  # said at its end
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Seconds by part, and of all."""
+    with tempfile.TemporaryDirectory(prefix="start-") as scratch:
+        clone, caches = Path(scratch) / "clone", Path(scratch) / "caches"
+        subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
+        variables = {"PATH": os.environ["PATH"], "COURSE_ENV": str(clone / ".venv"), "MAKEFLAGS": ""}
+        if arm == "bare":
+            folders = {"XDG_CACHE_HOME": "all", "PIP_CACHE_DIR": "pip", "NPM_CONFIG_CACHE": "npm"}
+            variables |= {name: str(caches / folder) for name, folder in folders.items()}
+        return _typed(["make", "-C", str(clone), *_targets(arm, settings)], variables)
+
+
+def _targets(arm: str, settings: Settings) -> list[str]:
+    """What is made: the course, with caches all notebooks as well; if so little is wanted, only the list of targets."""
+    return ["course" if settings["course"] else "help"] + ["notebooks"] * (arm == "again" and settings["notebooks"])
+
+
+def _typed(command: list[str], variables: dict[str, str]) -> Values:
+    started = time.perf_counter()
+    with running(command, 1, variables) as process:
+        stamped = [(time.perf_counter() - started, line) for line in process.stdout]
+    total = time.perf_counter() - started
+    if process.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)} failed:\n{''.join(line for _, line in stamped[-25:])}")
+    return {"parts": split(stamped, total), "seconds": total}
+
+
+def split(stamped: list[tuple[float, str]], total: float) -> dict[str, float]:
+    """Seconds by part, of lines with the second at which each came, and of the whole time."""
+    found, since, part = Counter(), 0.0, FIRST
+    for at, line in stamped:
+        lesson = LESSON.match(line)
+        begun = next((name for mark, name in BEGINS.items() if mark in line), None)
+        if lesson or begun:
+            found[f"lesson {lesson[1]}" if lesson else part] += at - since
+            since, part = at, begun or part
+    found[part] += total - since
+    return dict(found)
+
+
+def names(runs: Runs) -> list[str]:
+    """The parts, in the order in which they come."""
+    return list(dict.fromkeys(name for arm in ARMS for run in runs[arm] for name in run["parts"]))
+
+
+def seconds(runs: Runs, arm: str, name: str) -> list[float]:
+    """What a part took, a value a round in which it came."""
+    return [run["parts"][name] for run in runs[arm] if name in run["parts"]]
+
+
+def minutes(run: Values, command: str) -> float:
+    """Minutes of the parts that a command makes: all but the other lessons, or all lessons and their pages."""
+    lessons = {name for name in run["parts"] if name.startswith("lesson")}
+    others = lessons - {*COURSE_LESSONS, "lessons' pages"}
+    made = lessons if command == "make notebooks" else run["parts"].keys() - others
+    return sum(run["parts"][name] for name in made) / 60
+
+
+def table(runs: Runs) -> Table:
+    """A row a part, and all of them."""
+    rows = [
+        (name, *(told(found, 0) if (found := seconds(runs, arm, name)) else "" for arm in ARMS)) for name in names(runs)
+    ]
+    rows.append(("all", *(told([run["seconds"] for run in runs[arm]], 0) for arm in ARMS)))
+    return Table(("part", *(f"seconds, {name}" for name in ARMS.values())), rows)
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds if every run was within each aim, fails if none was within any."""
+    found = {aim: [minutes(run, aim[1]) for run in runs[aim[0]]] for aim in AIMS}
+    within = [max(found[aim]) <= most for aim, most in AIMS.items()]
+    text = [
+        f"{command}, {ARMS[arm].partition(',')[0]}: {told(found[arm, command], 1)} minutes (the aim: {most})"
+        for (arm, command), most in AIMS.items()
+    ]
+    return Verdict("holds" if all(within) else "depends" if any(within) else "fails", f"{'; '.join(text)}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """A row a part, a bar an arm: medians."""
+    parts = names(runs)
+    figure, ax = axes("minutes", "", size=(8.0, 0.8 + 0.3 * len(parts)))
+    for shift, (arm, label) in enumerate(ARMS.items()):
+        lengths = [np.median(seconds(runs, arm, name) or [0]) / 60 for name in parts]
+        ax.barh(
+            np.arange(len(parts)) + 0.4 * (shift - 0.5), lengths, 0.38, color=("#888888", "#0b3c5d")[shift], label=label
+        )
+    ax.set_yticks(range(len(parts)), parts)
+    ax.invert_yaxis()
+    ax.legend(loc="lower right")
+    totals = ((label, np.median([run["seconds"] for run in runs[arm]]) / 60) for arm, label in ARMS.items())
+    told_totals = "; ".join(f"{label}: {total:.1f} minutes" for label, total in totals)
+    return Picture(
+        figure, f"Two bars a part of the start. In all, {told_totals}.",
+        f"In all, {told_totals} (medians). System packages were there already.",
+    )  # fmt: skip
+
+
+CLAIM = Claim(
+    id="start",
+    statement="From a bare machine to the grade card in a quarter of an hour, and in half of that again.",
+    source="",
+    lesson="00_start_here",
+    arms=tuple(ARMS),
+    seeds=1,
+    settings={"course": 1, "notebooks": 1},
+    quick={"course": 0, "notebooks": 0},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="make help sets nothing up.",
+    alone=True,
+)

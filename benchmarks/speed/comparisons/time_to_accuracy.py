@@ -1,0 +1,203 @@
+"""How long do four workers take to 80, 88 and 90 % test accuracy? Ours, the assignment's, the bootcamp's, a ResNet-18.
+
+Each is a whole program, launched as a learner would, ended after ten minutes: "not reached" is a result. Wall time and
+processor time of all its processes run from the launch; it is looked twice a second whether it has evaluated.
+"""
+
+import contextlib
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.plots import LOOKS, axes
+from benchmarks.speed.tables import Table, told
+from cifar.support.process_tree import running
+
+WORKERS = 4
+TARGETS = (0.80, 0.88, 0.90)
+AIM_SECONDS = 300
+LIMIT_SECONDS = 600  # later than that is no answer for somebody who waits
+LOOK_SECONDS = 0.5  # between two looks at what the program has recorded
+REPOSITORY = Path(__file__).resolve().parents[3]
+# The bootcamp's recipe is repaired: its data are sharded, its rate is scaled and warmed up (cifar_warmup.py).
+PROGRAMS = {
+    "fast": ("cifar_fast.py", [REPOSITORY / "source_code" / "cifar_fast.py"]),
+    "assignment": ("the assignment's reference", [REPOSITORY / "solutions" / "assignment" / "train.py"]),
+    "bootcamp": ("the bootcamp's, repaired", [REPOSITORY / "source_code" / "cifar_warmup.py", "--epochs", "40"]),
+    "resnet18": ("ResNet-18, the common recipe", ["-m", "benchmarks.speed.rivals.resnet18"]),
+}
+
+
+def run(arm: str, seed: int, settings: Settings) -> Values:
+    """Test accuracy (0-1), wall and processor seconds from the launch to each evaluation that ended in time."""
+    options = {"seed": seed, "images": settings["images"], "device": settings["device"]}
+    with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
+        program = launched(PROGRAMS[arm][1], options | {"output-dir": folder}, WORKERS)
+        return _watch(program, Path(folder) / "metrics.jsonl", settings["limit"])
+
+
+def launched(program: list, options: dict[str, object], workers: int) -> AbstractContextManager[subprocess.Popen]:
+    """Starts a program on so many workers when it is entered, what Python is to run and its options given."""
+    given = (f"--{name}={value}" for name, value in options.items())
+    return running(["horovodrun", "-np", str(workers), sys.executable, *map(str, program), *given], workers, {})
+
+
+def finished(program: list, options: dict[str, object], workers: int, limit: float) -> list[dict]:
+    """What a program's `metrics.jsonl` holds at its end. RuntimeError if it fails, TimeoutExpired past the limit."""
+    with tempfile.TemporaryDirectory(prefix="finished-") as folder:
+        with launched(program, options | {"output-dir": folder}, workers) as launcher:
+            log, _ = launcher.communicate(timeout=limit)
+        if launcher.returncode != 0:
+            raise _failed(launcher, log)
+        return [json.loads(line) for line in (Path(folder) / "metrics.jsonl").read_text().splitlines()]
+
+
+def _failed(launcher: subprocess.Popen, log: str) -> RuntimeError:
+    return RuntimeError(f"{' '.join(launcher.args)} failed:\n{log[-2000:]}")
+
+
+def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, limit: float) -> Values:
+    """Run until the end or the limit, which is no failure: what has been done by then counts."""
+    found = {"accuracy": [], "seconds": [], "processor": []}
+    before, started = _waited_for(), time.perf_counter()
+    with contextlib.suppress(TimeoutError), program as launcher:
+        while launcher.returncode is None:
+            try:
+                log, _ = launcher.communicate(timeout=LOOK_SECONDS)
+                used = _waited_for() - before
+            except subprocess.TimeoutExpired:
+                used = _alive(psutil.Process(launcher.pid))
+            if time.perf_counter() - started > limit:
+                raise TimeoutError  # which ends the program
+            _note(found, metrics, started, used)
+        if launcher.returncode != 0:
+            raise _failed(launcher, log)
+    return found
+
+
+def _note(found: Values, metrics: Path, started: float, processor: float) -> None:
+    """Add the evaluations that have been recorded since the last look; a line that is being written waits."""
+    lines = metrics.read_text().split("\n")[:-1] if metrics.exists() else []
+    for line in lines[len(found["accuracy"]) :]:
+        found["accuracy"].append(json.loads(line)["test_accuracy"])
+        found["seconds"].append(time.perf_counter() - started)
+        found["processor"].append(processor)
+
+
+def _waited_for() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _alive(launcher: psutil.Process) -> float:
+    """Processor seconds of a process and its descendants, those that have ended included."""
+    total = 0.0
+    with contextlib.suppress(psutil.NoSuchProcess):
+        for process in (launcher, *launcher.children(recursive=True)):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                times = process.cpu_times()
+                total += times.user + times.system + times.children_user + times.children_system
+    return total
+
+
+def until(run: Values, target: float, clock: str = "seconds") -> float:
+    """Wall seconds, or `processor` seconds, until the first evaluation with that accuracy; infinite without one."""
+    at = zip(run[clock], run["accuracy"], strict=True)
+    return next((seconds for seconds, accuracy in at if accuracy >= target), float("inf"))
+
+
+def times(runs: Runs, arm: str, target: float, clock: str = "seconds") -> np.ndarray:
+    """The same of all runs of a program."""
+    return np.array([until(run, target, clock) for run in runs[arm]])
+
+
+def _said(found: np.ndarray) -> str:
+    """Median and range of the runs that reached the target, and how many did not."""
+    reached = found[np.isfinite(found)]
+    if not len(reached):
+        return f"not reached in {LIMIT_SECONDS // 60} minutes"
+    return told(reached, 0) + _of(np.isfinite(found))
+
+
+def _times_ours(runs: Runs, arm: str, target: float) -> str:
+    """Wall time over that of `cifar_fast.py` in the same round."""
+    ours, other = times(runs, "fast", target), times(runs, arm, target)
+    both = np.isfinite(ours) & np.isfinite(other)
+    return told(other[both] / ours[both], 2) + _of(both) if both.any() else "-"
+
+
+def _of(counted: np.ndarray) -> str:
+    """`, in 3 of 5 runs`; nothing where all count."""
+    return "" if counted.all() else f", in {counted.sum()} of {len(counted)} runs"
+
+
+def table(runs: Runs) -> Table:
+    """A row a program and target."""
+    heads = "program", "test accuracy", "wall seconds", f"times {PROGRAMS['fast'][0]}'s", "processor seconds"
+    rows = []
+    for arm, (name, _) in PROGRAMS.items():
+        for target in TARGETS:
+            seconds, processor = _said(times(runs, arm, target)), _said(times(runs, arm, target, "processor"))
+            rows.append((name, f"{target:.0%}", seconds, _times_ours(runs, arm, target), processor))
+        ended = np.array([bool(run["accuracy"]) for run in runs[arm]])
+        if not ended.any():
+            rows.append((name, "no epoch ended in time", "", "", ""))
+            continue
+        last = {
+            key: [run[key][-1] for run in runs[arm] if run["accuracy"]] for key in ("accuracy", "seconds", "processor")
+        }
+        accuracy = f"last evaluation {told(np.multiply(100, last['accuracy']), 1)} %{_of(ended)}"
+        rows.append((name, accuracy, told(last["seconds"], 0), "", told(last["processor"], 0)))
+    return Table(heads, rows)
+
+
+def judge(runs: Runs) -> Verdict:
+    """Holds if all runs of ours reach the last target within the aim."""
+    found = times(runs, "fast", TARGETS[-1])
+    text = f"{PROGRAMS['fast'][0]} to {TARGETS[-1]:.0%}, seconds from the launch: {_said(found)}"
+    return Verdict("holds" if max(found) <= AIM_SECONDS else "fails", f"{text}; the aim is {AIM_SECONDS} in every run.")
+
+
+def picture(runs: Runs) -> Picture:
+    """Test accuracy against time, a line a run."""
+    figure, ax = axes("seconds from the launch", "test accuracy (%)")
+    for at, (arm, (name, _)) in enumerate(PROGRAMS.items()):
+        for number, one in enumerate(runs[arm]):
+            accuracy = [100 * found for found in one["accuracy"]]
+            ax.plot(one["seconds"], accuracy, **LOOKS[at], linewidth=1, label="" if number else name)
+    for target in TARGETS:
+        ax.axhline(100 * target, color="#888888", linewidth=0.8, linestyle=":", marker="")
+    ax.legend(fontsize=8, loc="lower right")
+    parts = "; ".join(f"{name}: {_said(times(runs, arm, TARGETS[-1]))}" for arm, (name, _) in PROGRAMS.items())
+    return Picture(
+        figure,
+        f"Rising lines of test accuracy against time, a colour a program. Seconds to {TARGETS[-1]:.0%}: {parts}.",
+        f"Seconds to {TARGETS[-1]:.0%} test accuracy, median and range: {parts}. A program is ended after "
+        f"{LIMIT_SECONDS // 60} minutes; the recipe of ResNet-18 has 200 epochs.",
+    )
+
+
+CLAIM = Claim(
+    id="accuracy",
+    statement="Four workers on two cores reach 90 % test accuracy within five minutes.",
+    source="",
+    lesson="08_assignment",
+    arms=tuple(PROGRAMS),
+    seeds=5,
+    settings={"images": 50_000, "limit": LIMIT_SECONDS},
+    quick={"images": 512, "limit": 20},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few images teach a network nothing.",
+    alone=True,
+)

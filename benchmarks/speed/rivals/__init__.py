@@ -1,0 +1,1 @@
+"""What the course is compared with."""

@@ -1,0 +1,1 @@
+"""Grades all submissions of a folder, on this machine or on several."""

@@ -1,0 +1,1 @@
+"""Signs certificates, draws them and verifies them."""

@@ -1,0 +1,76 @@
+"""A certificate's picture, A4 across, to be printed: name, course, grade, date and what was shown."""
+
+import textwrap
+from datetime import UTC, datetime
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from grader.certificates.credential import Award
+from grader.common.contract import WORKERS, Profile
+from grader.common.untrusted import printable
+from grader.grading.rubric import MUST_PASS, RUBRIC
+
+INK, QUIET, LINE = "#0b3c5d", "#566172", "#b8c4d0"
+LETTERS = 60  # of a name
+
+
+def shown(size: Profile, points: float) -> tuple[str, ...]:
+    """What a run of this size that passed has shown, a sentence a line: no more than every pass does."""
+    asked = {line.id: line.asks for line in RUBRIC}
+    return (
+        f"{WORKERS} Horovod workers trained one network, over {size.epochs} epochs of {size.train_images:,} images of "
+        f"re-keyed CIFAR-10, and earned {points:g} of 100 points.",
+        "A grader that watched the run from inside and outside saw:",
+        *(f"{asked[id][0].lower()}{asked[id][1:]}{'.' if id == MUST_PASS[-1] else ';'}" for id in MUST_PASS),
+        f"The target is {size.target:.1%} of {size.test_images:,} images.",
+    )
+
+
+def preview(points: float, size: Profile, target: Path) -> None:
+    """Write what a learner's certificate may look like; nobody signs it."""
+    since = datetime.now(UTC)
+    draw(Award("Your name", "", "your points", shown(size, points), since), None, target)
+
+
+def draw(award: Award, issuer: str | None, target: Path) -> None:
+    """Write the picture as PNG; without an issuer it is marked as a preview, which nobody has signed."""
+    figure = Figure(figsize=(11.69, 8.27))
+    ax = figure.add_axes((0, 0, 1, 1))
+    ax.set(xlim=(0, 1), ylim=(0, 1))
+    ax.axis("off")
+    for inset, width in ((0.03, 2.5), (0.04, 0.8)):
+        ax.add_patch(_frame(inset, width))
+    rows = [
+        (0.83, "Certificate", 40, INK), (0.75, "This certifies that", 15, QUIET),
+        (0.665, printable(award.name)[:LETTERS], 32, INK), (0.595, "has completed", 15, QUIET),
+        (0.53, award.course, 24, INK), (0.465, f"with {award.grade}", 17, INK),
+    ]  # fmt: skip
+    rows += [(0.39 - 0.037 * at, line, 11.5, QUIET) for at, line in enumerate(_lines(award))]
+    for height, text, size, colour in rows:
+        ax.text(0.5, height, text, size=size, color=colour, ha="center", va="center", parse_math=False)
+    _foot(ax, award, issuer)
+    if issuer is None:
+        ax.text(
+            0.5, 0.5, "PREVIEW, NOT SIGNED", size=54, color="#d1495b", alpha=0.35, rotation=27, ha="center", va="center"
+        )
+    figure.savefig(target, format="png", dpi=150)
+
+
+def _frame(inset: float, width: float) -> Rectangle:
+    size = 1 - 2 * inset
+    return Rectangle((inset, inset), size, size, fill=False, edgecolor=INK, linewidth=width)
+
+
+def _lines(award: Award) -> list[str]:
+    return textwrap.wrap(" ".join(award.shown), 105)[:5]
+
+
+def _foot(ax, award: Award, issuer: str | None) -> None:
+    until = f", valid until {award.until:%d %B %Y}" if award.until else ""
+    ax.plot([0.1, 0.9], [0.17, 0.17], color=LINE, linewidth=0.8)
+    ax.text(0.1, 0.13, f"{award.since:%d %B %Y}{until}", size=13, color=INK, va="center")
+    ax.text(0.9, 0.13, printable(issuer or "")[:LETTERS], size=13, color=INK, va="center", ha="right", parse_math=False)
+    told = "This file holds a signed Open Badges 3.0 credential: python -m grader verify FILE"
+    ax.text(0.5, 0.075, told if issuer else "", size=9, color=QUIET, ha="center", va="center")

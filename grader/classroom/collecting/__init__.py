@@ -1,0 +1,1 @@
+"""Takes in a class's submissions."""

@@ -1,0 +1,1 @@
+"""Grades a class's submissions into nbgrader's gradebook."""

@@ -1,0 +1,1 @@
+"""Releases assignments, feedback, grades and certificates."""

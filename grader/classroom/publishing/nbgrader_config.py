@@ -1,0 +1,20 @@
+"""nbgrader's configuration of this course. `make release` wrote it here once; your changes stay."""
+
+from pathlib import Path
+
+from grader.classroom import nbgrader_plugins
+from grader.classroom.collecting import collect
+from grader.notebooks.build import STUB
+
+nbgrader_plugins.grade_safely()  # nbgrader's own autograding and formgrader's button then do what `make autograde` does
+
+c = get_config()  # noqa: F821  nbgrader provides it
+c.CourseDirectory.root = str(Path(__file__).parent)
+c.CourseDirectory.course_id = "distributed-deep-learning"
+c.Exchange.root = str(Path(__file__).parent / "exchange")  # on a cluster: a folder that all learners reach
+c.ExchangeFactory.collect = collect.SafeCollect
+c.ExchangeCollect.update = True  # what a student hands in later takes the place of what was collected
+c.ClearSolutions.code_stub = {"python": STUB}
+c.ExportApp.plugin_class = nbgrader_plugins.LmsExport
+c.AssignLatePenalties.plugin_class = nbgrader_plugins.PerDay
+c.PerDay.share = 0.0  # of a notebook's score, for each day begun after the due date: 0.1 takes ten per cent a day

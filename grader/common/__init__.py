@@ -1,0 +1,1 @@
+"""What every room of the grader may use. It imports no other room."""

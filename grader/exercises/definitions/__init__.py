@@ -1,0 +1,1 @@
+"""The lessons' function exercises, one module each, in a folder for each lesson."""

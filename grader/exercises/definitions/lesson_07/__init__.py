@@ -1,0 +1,1 @@
+"""Function exercises of lesson 07."""

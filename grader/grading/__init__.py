@@ -1,0 +1,1 @@
+"""Gathers the evidence of one run, and judges it by the rubric."""

@@ -1,0 +1,115 @@
+"""Measures what a run left: its checkpoint, on test images it never saw, and the figures it reported."""
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, ValidationError
+
+from grader.common import untrusted
+from grader.common.contract import NETWORK_WIDTH
+from grader.run.rekeyed_data import Rekeyed
+from grader.sandbox import run_in_sandbox
+from grader.sandbox.isolation import Isolation
+
+CLASSIFY = Path(__file__).parents[1] / "sandbox" / "guest_scripts" / "classify_images.py"
+CLASSES = 10
+SECONDS = 120  # for 10,000 images: they take 10 on two cores
+MAX_CHECKPOINT_BYTES = 8 * 2**20  # ResNet9(width=16) has 1.7 MiB
+MAX_METRICS_BYTES = 2**20
+
+
+class EvaluationError(untrusted.UnreadableError):
+    """A file that can be read but not used; the message is one line for the learner."""
+
+
+class Metrics(BaseModel, strict=True, allow_inf_nan=False):
+    """A line of `metrics.jsonl`."""
+
+    epoch: PositiveInt
+    lr: NonNegativeFloat
+    train_loss: float
+    test_accuracy: float = Field(ge=0, le=1)
+    images_per_s: NonNegativeFloat
+    seconds: NonNegativeFloat
+
+
+def read_metrics(path: Path) -> list[Metrics]:
+    """The lines of `metrics.jsonl`, epochs 1, 2, 3 ...; an error names the first line that is wrong."""
+    lines = []
+    for number, line in enumerate(
+        untrusted.read(path, MAX_METRICS_BYTES).decode(errors="replace").splitlines(), start=1
+    ):
+        try:
+            lines.append(Metrics.model_validate(json.loads(line)))
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "content"
+            raise EvaluationError(f"{path.name}, line {number}, {place}: {first['msg'].lower()}") from None
+        except (ValueError, RecursionError):
+            raise EvaluationError(f"{path.name}, line {number} is not JSON") from None
+        if lines[-1].epoch != number:
+            raise EvaluationError(f"{path.name}, line {number} is of epoch {lines[-1].epoch}, not {number}")
+    return lines
+
+
+class Answer(BaseModel, strict=True):
+    """First line of what the second sandbox answers: what is wrong with the checkpoint, or the hash of its weights."""
+
+    error: str = Field(max_length=400)
+    weights: int | None
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A checkpoint: hash of its weights, and the share of images that it classifies correctly, 0 to 1."""
+
+    weights: int
+    visible: float
+    secret: float
+
+
+def measure(path: Path, data: Rekeyed, isolate: Isolation) -> Measured:
+    """Classify the visible and the secret test images with a checkpoint, in a second sandbox.
+
+    The checkpoint and the images without their labels go in, logits come out; the labels stay here. Raises
+    untrusted.UnreadableError if the checkpoint is not one of the course's network; its message says in what it differs.
+    """
+    checkpoint = untrusted.read(path, MAX_CHECKPOINT_BYTES)
+    records = np.concatenate([data.visible, data.secret])
+    inputs = {"model.pt": checkpoint, "images": records[:, 1:].tobytes(), "width": str(NETWORK_WIDTH).encode()}
+    most = len(records) * CLASSES * 4 + 1000
+    try:
+        answered = run_in_sandbox.answer(
+            {run_in_sandbox.PROGRAM: CLASSIFY.read_bytes()}, inputs, most, SECONDS, isolate
+        )
+        told, logits = _read_answer(answered, len(records))
+    except run_in_sandbox.BoxError as error:
+        raise EvaluationError(f"{path.name} could not be evaluated: {error}") from None
+    if told.error:
+        raise EvaluationError(f"{path.name} {told.error}")
+    right = logits.argmax(axis=1) == records[:, 0]
+    visible = len(data.visible)
+    return Measured(told.weights, float(right[:visible].mean()), float(right[visible:].mean()))
+
+
+def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
+    """Split an answer into its first line and the logits `(images, 10)`, zeros if there are none."""
+    first, _, rest = content.partition(b"\n")
+    try:
+        told = Answer.model_validate_json(first)
+        if not told.error and told.weights is None:
+            raise ValueError
+        logits = np.frombuffer(rest, "<f4").reshape(-1, CLASSES) if not told.error else np.zeros((images, CLASSES))
+    except ValueError:
+        raise run_in_sandbox.BoxError("its answer is garbled") from None
+    if len(logits) != images:
+        raise run_in_sandbox.BoxError(f"it classified {len(logits)} of {images} images")
+    return told.model_copy(update={"error": untrusted.printable(told.error)}), logits
+
+
+def agrees(reported: float, measured: float, images: int) -> bool:
+    """Whether a reported accuracy can be the measured one: precision may change a few images in a thousand."""
+    return math.isclose(reported, measured, abs_tol=0.005 + 1 / images)

@@ -1,0 +1,1 @@
+"""Makes the learners' notebooks and the learner's copy of the course."""

@@ -1,0 +1,238 @@
+"""Builds the learners' notebooks from the lessons' texts: `python -m grader build [--check]`.
+
+A lesson is `solutions/NN_name.py` in jupytext's percent format, and is written nowhere else; `notebooks/NN_name.ipynb`
+is output. Its cells are
+
+    # %% [markdown]               text; the first one opens the lesson
+    # %%                          code
+    # %% tags=["parameters"]      code: the values that `python -m lessons` replaces by a profile's
+    # %% tags=["solution"]        what learners do by other means than an answer here: in the solved notebook alone
+    # %% exercise="ring_step"     code: the solved function, its body between ### BEGIN SOLUTION and ### END SOLUTION
+    # %% locked="four_workers"    code that a learner cannot change, because nbgrader puts it back; worth 100 points, of
+                                  which it earns the number that its last expression gives
+
+An exercise becomes three cells of nbgrader's: its statement (locked), the answer, and its check on public probes
+(locked), which earns the exercise's points. Two builds write the same bytes: no cell id is drawn at random.
+"""
+
+import argparse
+import ast
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import jupytext
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from nbgrader.preprocessors import ClearSolutions
+from rich.console import Console
+
+from grader import exercises
+from grader.exercises import Exercise
+from grader.exercises.scoring import ALONE
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOLUTIONS, NOTEBOOKS = REPOSITORY / "solutions", REPOSITORY / "notebooks"
+ORIGIN = "<!-- Generated from solutions/{} by python -m grader build: a change here is lost. -->\n\n"
+STUB = '# Your code here, in place of the next line.\nraise NotImplementedError("it is not written yet")'
+MARKERS = ("BEGIN SOLUTION", "END SOLUTION")  # nbgrader's
+SOLUTION = "solution"  # tag of a cell that learners do not get
+LOCKED_POINTS = 100
+METADATA = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python", "pygments_lexer": "ipython3"},
+}
+
+
+class LessonError(Exception):
+    """A lesson that cannot be built; the message is one line that names file and cell."""
+
+
+def lessons(solutions: Path) -> list[Path]:
+    """The lessons' texts in their order."""
+    return sorted(solutions.glob("[0-9][0-9]_*.py"))
+
+
+def solved(path: Path) -> NotebookNode:
+    """The notebook of a lesson with its answers. Raises LessonError."""
+    written = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells
+    cells = [made for at, cell in enumerate(written, 1) for made in _expanded(cell, _place(path, at))]
+    opening = next((cell for cell in cells if cell.cell_type == "markdown"), None)
+    if opening is None:
+        raise LessonError(f"{_name(path)}: a lesson needs a markdown cell to open with")
+    opening.source = ORIGIN.format(path.name) + opening.source
+    for position, cell in enumerate(cells):
+        cell.id = cell.metadata.get("nbgrader", {}).get("grade_id") or f"{path.name[:2]}-{position:03}"
+    _check_ids([(cell.id, path) for cell in cells])
+    return new_notebook(cells=cells, metadata=METADATA)
+
+
+def learner(path: Path) -> NotebookNode:
+    """The notebook of a lesson without its answers. Raises LessonError."""
+    return _without_answers(solved(path))
+
+
+def text(notebook: NotebookNode) -> str:
+    """What a notebook's file holds: always the same for the same notebook."""
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook, indent=1).rstrip("\n") + "\n"
+
+
+def built(solutions: Path) -> dict[str, str]:
+    """The learners' notebooks by file name. Raises LessonError, also where two cells have one id."""
+    notebooks = {path: solved(path) for path in lessons(solutions)}
+    _check_ids([(cell.id, path) for path, notebook in notebooks.items() for cell in notebook.cells])
+    return {f"{path.stem}.ipynb": text(_without_answers(notebook)) for path, notebook in notebooks.items()}
+
+
+def build(solutions: Path, notebooks: Path) -> list[str]:
+    """Write what has changed; the names of those files. Raises LessonError, and then nothing is written."""
+    changed = [(name, content) for name, content in built(solutions).items() if content != _read(notebooks / name)]
+    notebooks.mkdir(exist_ok=True)
+    for name, content in changed:
+        (notebooks / name).write_text(content, encoding="utf-8")
+    return [name for name, _ in changed]
+
+
+def stale(solutions: Path, notebooks: Path) -> list[str]:
+    """Names of the notebooks that are not what their lessons build to, or have none. Raises LessonError."""
+    wanted = built(solutions)
+    found = {path.name for path in notebooks.glob("[0-9][0-9]_*.ipynb")}
+    return sorted(
+        {name for name, content in wanted.items() if content != _read(notebooks / name)} | found - set(wanted)
+    )
+
+
+def run(args: argparse.Namespace, console: Console) -> int:
+    """Exit status: 0 if all is as it should be, 1 if a committed notebook is stale, 2 if a lesson cannot be built."""
+    try:
+        names = (stale if args.check else build)(SOLUTIONS, NOTEBOOKS)
+    except LessonError as error:
+        print(f"grader: {error}", file=sys.stderr)
+        return 2
+    if args.check and names:
+        advice = "Run: python -m grader build, and delete what has no text in solutions/"
+        print(f"grader: stale in notebooks/: {', '.join(names)}. {advice}", file=sys.stderr)
+        return 1
+    console.print(f"written: {', '.join(names)}" if names else "all notebooks are up to date", highlight=False)
+    return 0
+
+
+def _read(path: Path) -> str:
+    return path.read_bytes().decode(errors="replace") if path.is_file() else ""
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def _place(path: Path, at: int) -> str:
+    return f"{_name(path)}, cell {at}"
+
+
+def _check_ids(found: list[tuple[str, Path]]) -> None:
+    """Raise LessonError if an id is there twice: for nbgrader, an exercise belongs to one place."""
+    for id, count in Counter(id for id, _ in found).items():
+        if count > 1:
+            places = ", ".join(_name(path) for other, path in found if other == id)
+            raise LessonError(f"{id.removesuffix('_statement')} is there {count} times: {places}")
+
+
+def _expanded(cell: NotebookNode, place: str) -> Iterator[NotebookNode]:
+    """The cells that a cell of the text becomes, still without ids."""
+    metadata = {key: value for key, value in cell.metadata.items() if key != "lines_to_next_cell"}  # jupytext's own
+    exercise, locked = metadata.pop("exercise", None), metadata.pop("locked", None)
+    if (exercise or locked) and cell.cell_type != "code":
+        raise LessonError(f"{place}: an exercise, like a locked cell, must be code")
+    if exercise:
+        yield from _exercise(_known(exercise, place), cell.source, place)
+        return
+    if any(marker in cell.source for marker in MARKERS):
+        raise LessonError(f'{place}: a solution must stand in a cell with exercise="..."')
+    if locked:
+        metadata["nbgrader"] = _nbgrader(locked, points=LOCKED_POINTS)
+    new = new_code_cell if cell.cell_type == "code" else new_markdown_cell
+    yield new(cell.source, metadata=metadata)
+
+
+def _known(id: str, place: str) -> Exercise:
+    try:
+        return exercises.get(id)
+    except KeyError:
+        raise LessonError(f"{place}: there is no exercise {id!r} in grader/exercises") from None
+
+
+def _exercise(exercise: Exercise, source: str, place: str) -> list[NotebookNode]:
+    """Statement, answer and check."""
+    _check_answer(exercise, source, place)
+    check = (
+        f'from grader.exercises.public_check import check_public\n\ncheck_public("{exercise.id}", {exercise.function})'
+    )
+    return [
+        new_markdown_cell(_statement(exercise), metadata={"nbgrader": _nbgrader(f"{exercise.id}_statement")}),
+        new_code_cell(source, metadata={"nbgrader": _nbgrader(exercise.id, solution=True)}),
+        new_code_cell(check, metadata={"nbgrader": _nbgrader(f"{exercise.id}_check", points=exercise.points)}),
+    ]
+
+
+def _check_answer(exercise: Exercise, source: str, place: str) -> None:
+    """Raise LessonError unless a cell's solution is marked, and the function's first line is left without it."""
+    found = re.findall("|".join(MARKERS), source)
+    if not found or found != [*MARKERS] * (len(found) // 2):
+        raise LessonError(f"{place}: {exercise.id} needs ### BEGIN SOLUTION, and after it ### END SOLUTION")
+    wanted = ast.parse(f"def {exercise.signature}: ...").body[0]
+    head = f"def {wanted.name}({', '.join(_arguments(wanted))})"
+    try:
+        left = ast.parse(_cleared(source)).body
+    except SyntaxError:
+        left = []
+    if not any(
+        isinstance(one, ast.FunctionDef) and (one.name, _arguments(one)) == (wanted.name, _arguments(wanted))
+        for one in left
+    ):
+        raise LessonError(f"{place}: without its solution {exercise.id} must still have {head}")
+
+
+def _cleared(source: str) -> str:
+    """What the learner gets of an answer."""
+    cell = new_code_cell(source, metadata={"nbgrader": _nbgrader("answer", solution=True)})
+    return _without_answers(new_notebook(cells=[cell], metadata=METADATA)).cells[0].source
+
+
+def without_solution_cells(notebook: NotebookNode) -> NotebookNode:
+    """The notebook without the cells that learners do not get; answers stay."""
+    notebook.cells = [cell for cell in notebook.cells if SOLUTION not in cell.metadata.get("tags", [])]
+    return notebook
+
+
+def _without_answers(notebook: NotebookNode) -> NotebookNode:
+    notebook = without_solution_cells(notebook)
+    return ClearSolutions(code_stub={"python": STUB}).preprocess(notebook, {})[0]
+
+
+def _arguments(function: ast.FunctionDef) -> list[str]:
+    return [argument.arg for argument in function.args.args]
+
+
+def _statement(exercise: Exercise) -> str:
+    parts = "\n".join(f"- {name}: {_points(points)}" for name, points in exercise.groups.items())
+    return (
+        f"### Exercise: {exercise.title} ({_points(exercise.points)})\n\n```python\n{exercise.signature}\n```\n\n"
+        f"{exercise.statement}\n\nWhat is tried:\n\n{parts}\n\n{ALONE}"
+    )
+
+
+def _points(count: int) -> str:
+    return f"{count} point{'s' * (count != 1)}"
+
+
+def _nbgrader(id: str, solution: bool = False, points: int | None = None) -> dict:
+    """nbgrader's metadata of a cell: an answer, or a locked cell, which is graded where it has points."""
+    graded = {} if points is None else {"points": points}
+    return {
+        "grade": points is not None, "grade_id": id, "locked": not solution, "schema_version": 3, "solution": solution,
+        "task": False, **graded,
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Shows a grade: in the terminal, as JSON, as a page with figures."""

@@ -1,0 +1,1 @@
+"""Scripts that run inside the sandbox, beside a learner's files."""

@@ -1,0 +1,102 @@
+"""Runs in the evaluation's sandbox: loads a checkpoint that somebody else made, and classifies images with it.
+
+Arguments: a folder with `model.pt`, `images` (uint8, N x 3 x 32 x 32) and `width`; the path of the answer, which is
+a line of JSON, `{"error": "", "weights": hash}`, then N x 10 little-endian float32 logits. The images' labels are not
+here: whatever a checkpoint can do to this process, it cannot find out what is right.
+"""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from cifar.data import normalise
+from cifar.model import ResNet9
+from cifar.support.fingerprint import fingerprint
+from cifar.workers import autocast
+
+BATCH = 500
+
+
+class WrongCheckpoint(Exception):
+    """Not a state dict of the course's network; the message says in what it differs."""
+
+
+def read_state(content: bytes) -> dict[str, torch.Tensor]:
+    """The state dict in a checkpoint's bytes."""
+    try:
+        state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
+    except Exception as error:  # anything can be wrong with a file that somebody else made
+        reason = printable(str(error).split("\n")[0][:120]) or type(error).__name__
+        raise WrongCheckpoint(f"is not a state dict that loads with weights_only=True: {reason}") from None
+    if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
+        raise WrongCheckpoint("is not a state dict: save net.state_dict()")
+    return state
+
+
+def printable(text: str) -> str:
+    """Text with a space in place of each control character."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def compare(state: dict, wanted: dict[str, torch.Tensor], network: str) -> None:
+    """Raise WrongCheckpoint unless `state` has just the entries of `wanted`, with their shapes, and finite numbers."""
+    if state and all(str(key).startswith("module.") for key in state):
+        raise WrongCheckpoint("has names with the prefix 'module.': save the network inside the wrapper")
+    if missing := sorted(wanted.keys() - state.keys()):
+        raise WrongCheckpoint(f"lacks {missing[0]}: it is not of {network}")
+    if extra := sorted(map(str, state.keys() - wanted.keys())):
+        raise WrongCheckpoint(f"has an entry {extra[0][:60]!r} that {network} has not")
+    for key, value in wanted.items():
+        if kind(state[key]) != kind(value):
+            raise WrongCheckpoint(f"{key} is {kind(state[key])}, not {kind(value)}")
+        if not torch.isfinite(state[key]).all():
+            raise WrongCheckpoint(f"{key} holds numbers that are not finite; the training diverged")
+
+
+def kind(tensor: torch.Tensor) -> str:
+    """A tensor's type, shape and layout in words."""
+    layout = "" if tensor.layout == torch.strided else f" {tensor.layout}"
+    place = "" if tensor.device.type == "cpu" else f" on {tensor.device}"  # a meta tensor has no numbers
+    return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}{layout}{place}"
+
+
+def load(content: bytes, width: int) -> ResNet9:
+    """A checkpoint's bytes as the course's network; raises WrongCheckpoint."""
+    net = ResNet9(width)
+    state = read_state(content)
+    try:
+        compare(state, net.state_dict(), f"ResNet9(width={width})")
+        net.load_state_dict(dict(state))  # without the metadata that a checkpoint may bring along
+    except WrongCheckpoint:
+        raise
+    except Exception as error:  # nested, quantised and other tensors fail in ways of their own
+        raise WrongCheckpoint(f"holds tensors of an unusual kind ({type(error).__name__})") from None
+    return net.eval()
+
+
+@torch.no_grad()
+def classify(net: ResNet9, images: torch.Tensor) -> np.ndarray:
+    """Logits `(N, 10)`, float32, of uint8 images `(N, 3, 32, 32)`."""
+    with autocast(images.device):
+        logits = [net(normalise(batch)).float() for batch in images.split(BATCH)]
+    return torch.cat(logits).numpy()
+
+
+def main(folder: Path, answer: Path) -> None:
+    """Read the folder, write the answer."""
+    try:
+        net = load((folder / "model.pt").read_bytes(), int((folder / "width").read_text()))
+    except WrongCheckpoint as error:
+        answer.write_text(json.dumps({"error": str(error)[:400], "weights": None}) + "\n")
+        return
+    images = torch.frombuffer(bytearray((folder / "images").read_bytes()), dtype=torch.uint8).view(-1, 3, 32, 32)
+    first = json.dumps({"error": "", "weights": fingerprint(net.parameters())}) + "\n"
+    answer.write_bytes(first.encode() + classify(net, images).astype("<f4").tobytes())
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:]))

@@ -1,0 +1,80 @@
+"""Where one run keeps its things."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+MARK = ".grader"  # in a folder that a run has used
+HOOKS = Path(__file__).parents[1] / "run" / "hooks"
+
+
+@dataclass(frozen=True)
+class Folders:
+    """The folders of one run below `root`: its copy of the source, its data, what it writes, what was seen of it."""
+
+    root: Path
+
+    @property
+    def source(self) -> Path:
+        return self.root / "source"
+
+    @property
+    def data(self) -> Path:
+        return self.root / "data"
+
+    @property
+    def output(self) -> Path:
+        return self.root / "output"
+
+    @property
+    def observe(self) -> Path:
+        return self.root / "observe"
+
+    @property
+    def parts(self) -> tuple[Path, ...]:
+        """All of them."""
+        return self.source, self.data, self.output, self.observe
+
+    def lines(self, rank: int) -> Path:
+        """What a worker's observer wrote, a line an update."""
+        return self.observe / f"rank{rank}.jsonl"
+
+    def stack(self, rank: int) -> Path:
+        """Where a worker stood whenever it made no update for a while."""
+        return self.observe / f"stack{rank}.jsonl"
+
+    @property
+    def timeline(self) -> Path:
+        return self.observe / "timeline.json"
+
+    @property
+    def log(self) -> Path:
+        return self.root / "output.log"
+
+    @property
+    def report(self) -> Path:
+        return self.root / "report.json"
+
+    @property
+    def page(self) -> Path:
+        return self.root / "report.html"
+
+    @property
+    def preview(self) -> Path:
+        return self.root / "certificate-preview.png"
+
+    def clear(self) -> None:
+        """Remove what an earlier run left here, and nothing else: the folder is the caller's.
+
+        Raises FileExistsError where something has a name that a run uses, and no run has left it.
+        """
+        files = (self.log, self.report, self.page, self.preview)
+        there = [path for path in (*self.parts, *files) if path.exists()]
+        if there and not (self.root / MARK).exists():
+            raise FileExistsError(f"{there[0]} is there, and no check has left it")
+        for folder in self.parts:
+            shutil.rmtree(folder, ignore_errors=True)
+        for file in files:
+            file.unlink(missing_ok=True)
+        self.root.mkdir(parents=True, exist_ok=True)
+        (self.root / MARK).touch()

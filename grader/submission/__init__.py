@@ -1,0 +1,1 @@
+"""Takes in what a learner hands in, and refuses what cannot be a program."""

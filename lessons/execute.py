@@ -1,0 +1,178 @@
+"""Executes one solved lesson with papermill, unless it has been executed as it is now.
+
+An executed notebook appears whole or not at all, and carries in its metadata what it was made from.
+"""
+
+import contextlib
+import ctypes
+import hashlib
+import json
+import logging
+import os
+import re
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+import papermill
+import psutil
+from nbclient.exceptions import CellTimeoutError, DeadKernelError
+from nbformat import NotebookNode
+from papermill.exceptions import PapermillExecutionError
+
+from cifar.support.process_tree import programs_path
+from grader.notebooks import build
+
+CELL_SECONDS = 3600  # a cell that takes longer hangs
+PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
+KEY = "lessons"  # in the notebook's metadata
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+# Parameters that a lesson does not use, kernels that died, nbclient's tasks that an interrupt left: said elsewhere.
+for chatty in ("papermill", "traitlets", "asyncio"):
+    logging.getLogger(chatty).setLevel(logging.CRITICAL)
+# Kernels inherit these: this environment's kernel, not one of the user's, and its programs, as after activating it.
+os.environ |= {
+    "JUPYTER_PREFER_ENV_PATH": "1",
+    "PATH": programs_path(),
+}
+
+
+class CellError(Exception):
+    """A cell of `lesson`, a text's name, failed; the message is one line that names both."""
+
+    def __init__(self, lesson: str, told: str):
+        super().__init__(f"{lesson}, {told}")
+        self.lesson = lesson
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A lesson that failed when it was last executed: its notebook up to the cell that failed, and a line on why."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True)
+class Executed:
+    """An executed lesson: its source, its notebook, how long it took, and whether that was in an earlier run."""
+
+    source: Path
+    path: Path
+    seconds: float
+    kept: bool = False
+
+
+def execute(source: Path, parameters: dict, folder: Path, again: bool = False) -> Executed:
+    """Execute the solved notebook of a lesson's text in `folder`, which is also where its cells run.
+
+    What was executed before with the same text and parameters is kept, unless `again`. Raises CellError if a cell
+    fails (the notebook up to there is then `<name>.failed.ipynb`), build.LessonError if the text is no lesson.
+    """
+    notebook = build.solved(source)
+    made_from = _digest(notebook, parameters)
+    if not again and (earlier := kept(source, folder)) and _note(earlier.path)["made_from"] == made_from:
+        return earlier
+    path, part = _path(source, folder), folder / f".{source.stem}.part.ipynb"
+    folder.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)  # it is not what the text says now
+    started = time.perf_counter()
+    try:
+        executed = _run(notebook, parameters if _takes_parameters(notebook) else {}, source.stem, part)
+        seconds = time.perf_counter() - started
+        executed.metadata[KEY] = {"made_from": made_from, "parameters": parameters, "seconds": seconds}
+        part.write_text(build.text(executed), encoding="utf-8")
+        part.replace(path)
+        _failed(path).unlink(missing_ok=True)
+    except (PapermillExecutionError, CellTimeoutError, DeadKernelError) as error:
+        told = _told(error, part, notebook)
+        _keep_failed(part, told, _failed(path))
+        raise CellError(source.stem, told) from None
+    finally:
+        part.unlink(missing_ok=True)
+    return Executed(source, path, seconds)
+
+
+def kept(source: Path, folder: Path) -> Executed | None:
+    """The executed notebook of a lesson in a folder, however old; None if there is none."""
+    path = _path(source, folder)
+    return Executed(source, path, _note(path)["seconds"], kept=True) if path.is_file() else None
+
+
+def failed(source: Path, folder: Path) -> Failed | None:
+    """What is left in a folder of a lesson that failed when it was last executed; None if it did not."""
+    path = _failed(_path(source, folder))
+    return Failed(path, nbformat.read(path, as_version=4).metadata[KEY]["error"]) if path.is_file() else None
+
+
+def _keep_failed(part: Path, told: str, path: Path) -> None:
+    """Keep a notebook up to the cell that failed, with the error in its metadata."""
+    notebook = nbformat.read(part, as_version=4)
+    notebook.metadata[KEY] = {"error": told}
+    part.write_text(build.text(notebook), encoding="utf-8")
+    part.replace(path)
+
+
+def _path(source: Path, folder: Path) -> Path:
+    return folder / f"{source.stem}.ipynb"
+
+
+def _failed(path: Path) -> Path:
+    return path.with_suffix(".failed.ipynb")
+
+
+def _note(path: Path) -> dict:
+    """What this module wrote into an executed notebook; without content if somebody else wrote it."""
+    metadata = nbformat.read(path, as_version=4).metadata
+    return metadata.get(KEY, {"made_from": None, "parameters": {}, "seconds": 0})
+
+
+def _digest(notebook: NotebookNode, parameters: dict) -> str:
+    return hashlib.sha256(json.dumps([build.text(notebook), parameters], sort_keys=True).encode()).hexdigest()
+
+
+def _takes_parameters(notebook: NotebookNode) -> bool:
+    return any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells)
+
+
+def _run(notebook: NotebookNode, parameters: dict, name: str, part: Path) -> NotebookNode:
+    with _nothing_left():
+        return papermill.execute_notebook(
+            notebook, part.resolve(), parameters, kernel_name="python3", cwd=part.parent.resolve(),
+            execution_timeout=CELL_SECONDS, iopub_timeout=60, extra_arguments=["--log-level=CRITICAL"],
+            progress_bar={"desc": name, "leave": False, "disable": None},
+        )  # fmt: skip
+
+
+@contextlib.contextmanager
+def _nothing_left() -> Iterator[None]:
+    """End whatever a notebook has started, also workers whose kernel is gone: those become our children (on Linux)."""
+    before = set(psutil.Process().children(recursive=True))
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+    finally:
+        left = [process for process in psutil.Process().children(recursive=True) if process not in before]
+        for process in left:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, timeout=10)
+
+
+def _told(error: Exception, part: Path, notebook: NotebookNode) -> str:
+    """The cell that failed, counted as in the text's notebook, and the last line of what it raised."""
+    said = f"{error.ename}: {error.evalue}" if isinstance(error, PapermillExecutionError) else str(error)
+    name, *lines = [line for line in COLOURS.sub("", said).splitlines() if line.strip()] or [type(error).__name__]
+    last = f"{name.partition(': ')[0]}: {lines[-1].strip()}" if lines else name
+    run = [cell for cell in nbformat.read(part, as_version=4).cells if _was_run(cell)]
+    ids = [cell.id for cell in notebook.cells]
+    at = f"cell {ids.index(run[-1].id) + 1} ({run[-1].id})" if run and run[-1].id in ids else "its parameters"
+    return f"{at}: {last}"
+
+
+def _was_run(cell: NotebookNode) -> bool:
+    return cell.cell_type == "code" and bool(cell.metadata.get("papermill", {}).get("end_time"))

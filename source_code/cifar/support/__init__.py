@@ -1,0 +1,1 @@
+"""What the course's own programs need beside the lessons' code."""

@@ -1,0 +1,352 @@
+"""Lesson 02's claims: their verdicts turn round with the data, and what they compute agrees with closed forms."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from benchmarks.claims.lesson_02 import c07_loss_and_accuracy as c07
+from benchmarks.claims.lesson_02 import c09_augmentation as c09
+from benchmarks.claims.lesson_02 import c16_throughput as c16
+from benchmarks.claims.lesson_02 import c17_training_memory as c17
+from benchmarks.claims.lesson_02 import c18_mean_activation as c18
+from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
+from benchmarks.experiment.claim import Claim, Runs
+from benchmarks.instruments import memory
+from benchmarks.instruments.step_timing import Stepper
+from benchmarks.methods.augmentations import Whiten, brightened, contrasted, mirrored, one_after_another, shifted
+from cifar.data import normalise
+
+SEEDS = 5
+
+
+def noise(seed: int, size: float = 0.002) -> float:
+    return size * float(np.random.default_rng(seed).standard_normal())
+
+
+def check(claim: Claim, runs: Runs, word: str) -> str:
+    """The verdict's sentence; a picture can be drawn with the same runs and with those of one seed."""
+    verdict = claim.judge(runs)
+    assert verdict.word == word
+    for some in (runs, {arm: values[:1] for arm, values in runs.items()}):
+        assert claim.judge(some).sentence
+        picture = claim.picture(some)
+        assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
+        picture.figure.draw_without_rendering()
+    return verdict.sentence
+
+
+@pytest.fixture
+def images() -> torch.Tensor:
+    return torch.randint(256, (16, 3, 32, 32), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
+
+
+# C07
+
+
+def measured(place: int, numbers: tuple[float, float, float, float]) -> list[dict]:
+    names = ("train_loss", "train_accuracy", "test_loss", "test_accuracy")
+    return [
+        {
+            name: value + noise(100 * place + 10 * seed + at)
+            for at, (name, value) in enumerate(zip(names, numbers, strict=True))
+        }
+        for seed in range(SEEDS)
+    ]
+
+
+AGREE = [
+    (1.2, 0.5, 1.5, 0.45),
+    (0.9, 0.6, 1.4, 0.50),
+    (0.7, 0.7, 1.3, 0.55),
+    (0.5, 0.8, 1.2, 0.60),
+    (0.3, 0.9, 1.1, 0.65),
+]
+BY_HEART = [*AGREE[:4], (0.1, 0.95, 1.45, 0.47)]  # lowest training loss, and nearly the worst on test images
+SURE = [*AGREE[:4], (0.3, 0.9, 1.8, 0.65)]  # best on test images, with the highest loss there
+
+
+@pytest.mark.parametrize(("rows", "word"), [(AGREE, "holds"), (BY_HEART, "depends"), (SURE, "fails")])
+def test_c07_verdict(rows: list[tuple], word: str):
+    check(
+        c07.CLAIM,
+        {arm: measured(place, row) for place, (arm, row) in enumerate(zip(c07.ARMS, rows, strict=True))},
+        word,
+    )
+
+
+def test_c07_within_the_noise():
+    runs = {arm: measured(place, (0.5, 0.8, 1.2, 0.6)) for place, arm in enumerate(c07.ARMS)}
+    check(c07.CLAIM, runs, "no difference seen")
+
+
+def test_c07_one_seed_shows_no_difference():
+    runs = {arm: measured(place, row)[:1] for place, (arm, row) in enumerate(zip(c07.ARMS, SURE, strict=True))}
+    check(c07.CLAIM, runs, "no difference seen")
+
+
+# C09
+
+
+def distorted(loss: float, accuracy: float, raised: tuple[str, ...]) -> Runs:
+    """Runs in which the arms in `raised` differ from none by so much, and the others by noise."""
+    return {
+        arm: [
+            {
+                "train_loss": 0.5 + loss * (arm in raised) + noise(20 * seed + place),
+                "test_accuracy": 0.6 + accuracy * (arm in raised) + noise(1000 + 20 * seed + place),
+            }
+            for seed in range(SEEDS)
+        ]
+        for place, arm in enumerate(c09.CHANGES)
+    }
+
+
+EACH = tuple(arm for arm in c09.CHANGES if arm != "none")
+
+
+@pytest.mark.parametrize(
+    ("runs", "word"),
+    [
+        (distorted(0.2, 0.03, EACH), "holds"),
+        (distorted(0.2, 0.03, ("shift", "mirror")), "depends"),
+        (distorted(0.2, -0.03, EACH), "fails"),
+        (distorted(0.0, 0.0, ()), "no difference seen"),
+        (distorted(0.2, 0.0, EACH), "no difference seen"),  # of accuracy: nothing speaks against a rise
+    ],
+)
+def test_c09_verdict(runs: Runs, word: str):
+    check(c09.CLAIM, runs, word)
+
+
+def test_c09_pairs_the_seeds():
+    """Seeds that differ much from each other, and equally in both arms, do not hide a difference."""
+    runs = distorted(0.2, 0.03, EACH)
+    for values in runs.values():
+        for seed, run in enumerate(values):
+            run["test_accuracy"] += 0.1 * seed
+    assert c09.CLAIM.judge(runs).word == "holds"
+
+
+def test_shifted_images_are_windows_of_the_widened_ones(images: torch.Tensor):
+    torch.manual_seed(0)
+    moved, wide = shifted(images, pixels=2), F.pad(images.float(), (2, 2, 2, 2), mode="reflect")
+    for image, source in zip(moved, wide, strict=True):
+        windows = (source[:, y : y + 32, x : x + 32] for y in range(5) for x in range(5))
+        assert any(torch.equal(image, window) for window in windows)
+
+
+def test_mirrored_images_are_themselves_or_mirrored(images: torch.Tensor):
+    torch.manual_seed(0)
+    turned = [torch.equal(new, old.flip(-1)) for new, old in zip(mirrored(images), images, strict=True)]
+    kept = [torch.equal(new, old) for new, old in zip(mirrored(images), images, strict=True)]
+    assert 0 < sum(turned) < len(images) and 0 < sum(kept) < len(images)
+
+
+def test_contrast_keeps_each_channels_mean(images: torch.Tensor):
+    torch.testing.assert_close(contrasted(images).mean((2, 3)), images.float().mean((2, 3)))
+
+
+def test_whitening_undoes_brightness(images: torch.Tensor):
+    """A constant on all values is what whitening takes away: together the two do no more than whitening alone."""
+    whiten = Whiten()
+    torch.testing.assert_close(whiten(normalise(brightened(images))), whiten(normalise(images)), atol=1e-4, rtol=1e-4)
+
+
+def test_whitened_images_have_mean_0_and_deviation_1(images: torch.Tensor):
+    grey = torch.full((1, 3, 32, 32), 90, dtype=torch.uint8)
+    change = one_after_another(brightened, contrasted)
+    white = Whiten()(normalise(change(torch.cat([images, grey]))))
+    torch.testing.assert_close(white.mean((1, 2, 3)), torch.zeros(17), atol=1e-3, rtol=0)
+    torch.testing.assert_close(white[:16].std((1, 2, 3), correction=0), torch.ones(16), atol=1e-4, rtol=0)
+    assert torch.isfinite(white).all()
+
+
+# C16
+
+BATCHES = [2**power for power in range(11)]
+
+
+def updates(time) -> Runs:
+    return {
+        "updates": [
+            {"batches": BATCHES, "seconds": [time(batch) * (1 + noise(100 * seed + batch)) for batch in BATCHES]}
+            for seed in range(SEEDS)
+        ]
+    }
+
+
+@pytest.mark.parametrize(
+    ("time", "word"),
+    [
+        (lambda batch: 0.008 + 0.0005 * batch, "holds"),
+        (lambda batch: 0.008 + 0.000001 * batch, "fails"),  # the largest batch is far below the knee
+        (lambda batch: 0.0002 * batch * (20 if batch < 300 else 1), "depends"),  # another algorithm from 300 on
+    ],
+)
+def test_c16_verdict(time, word: str):
+    check(c16.CLAIM, updates(time), word)
+
+
+def test_c16_line_finds_both_parts_and_the_rates_the_same_knee():
+    times = [0.008 + 0.0005 * batch for batch in BATCHES]
+    assert c16.line(BATCHES, times) == pytest.approx((0.008, 0.0005))
+    assert c16.half_rate(BATCHES, times) == pytest.approx(16, rel=0.1)  # t0 / c, a little less: 1024 is below the limit
+
+
+# C17
+
+
+def used(training: float, evaluation: float, kept: float) -> Runs:
+    """Peaks in MiB an image, above 100 MiB."""
+    sizes, mebi = [64, 256, 512], 2**20
+
+    def runs(each: float, more: dict) -> list[dict]:
+        return [
+            {"batches": sizes, "peaks": [int(mebi * (100 + each * size + noise(seed))) for size in sizes], **more}
+            for seed in range(3)
+        ]
+
+    accounts = {"kept": kept * mebi, "weights": 2 * mebi, "state": 8 * mebi}
+    return {"training": runs(training, accounts), "evaluation": runs(evaluation, {})}
+
+
+@pytest.mark.parametrize(
+    ("runs", "word"),
+    [
+        (used(0.6, 0.1, 0.5), "holds"),
+        (used(2.2, 0.1, 0.5), "depends"),  # as much as a gradient for each image
+        (used(0.2, 0.1, 0.2), "depends"),  # a small batch shows no difference
+        (used(0.1, 0.1, 0.1), "fails"),
+    ],
+)
+def test_c17_verdict(runs: Runs, word: str):
+    check(c17.CLAIM, runs, word)
+
+
+def test_c17_counts_what_autograd_keeps(images: torch.Tensor):
+    """A linear layer keeps its input, and the loss its log-probabilities; weights are the same at any size."""
+    step = Stepper(torch.device("cpu"), nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)))
+    labels = torch.zeros(16, dtype=torch.long)
+    with torch.autocast("cpu", enabled=False):
+        more = c17.kept(step, images, labels) - c17.kept(step, images[:8], labels[:8])
+    assert more / 8 >= 3072 * 2  # at least the input, in bfloat16 where the machine has it
+    assert more / 8 < 3 * 3072 * 4
+
+
+def test_peak_memory_is_the_new_processs_own(images: torch.Tensor):
+    """What this process used before does not hide what the measured one uses."""
+    ballast = torch.ones(2**26)  # 256 MiB
+    del ballast
+    found = memory.peak("training", images, torch.zeros(16, dtype=torch.long), "cpu")
+    assert 8 * 2**20 < found < 512 * 2**20
+
+
+# C18
+
+
+def cosines(linear: float, others: float) -> Runs:
+    return {
+        arm: [
+            {
+                "sizes": [1, 16, 256], "biases": [1.0, 1.0, 1.0], "accuracy": 0.4, "accuracy_with_means": 0.1,
+                "weights": [1.0, 1.0, (linear if arm.startswith("linear") else others) + noise(seed)],
+            }
+            for seed in range(SEEDS)
+        ]
+        for arm in c18.ARMS
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("linear", "others", "word"), [(1.0, 1.0, "holds"), (1.0, 0.4, "depends"), (0.4, 0.4, "fails")]
+)
+def test_c18_verdict(linear: float, others: float, word: str):
+    check(c18.CLAIM, cosines(linear, others), word)
+
+
+@pytest.fixture
+def batch() -> tuple[torch.Tensor, torch.Tensor]:
+    draw = torch.Generator().manual_seed(1)
+    images = torch.randn(32, 3, 32, 32, generator=draw, dtype=torch.float64)
+    return images, F.one_hot(torch.randint(10, (32,), generator=draw), 10).double()
+
+
+@pytest.mark.parametrize("arm", c18.ARMS)
+def test_one_image_is_its_own_mean(arm: str, batch: tuple):
+    torch.manual_seed(0)
+    build, loss = c18.ARMS[arm]
+    net, (images, targets) = build().double(), batch
+    true, mean = (gradient(net, loss, images[:1], targets[:1]) for gradient in (c18.true_gradient, c18.mean_gradient))
+    for a, b in zip(true, mean, strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_linear_network_with_squared_error_loses_the_covariance_alone(batch: tuple):
+    """Biases agree to the last digits; a weight's gradient lacks the covariance of error and input, nothing else."""
+    torch.manual_seed(0)
+    net, (images, targets) = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).double(), batch
+    true, mean = (gradient(net, c18.squared, images, targets) for gradient in (c18.true_gradient, c18.mean_gradient))
+    torch.testing.assert_close(true[1], mean[1])
+    error, inputs = net(images) - targets, images.flatten(1)
+    covariance = (error - error.mean(0)).T @ (inputs - inputs.mean(0)) / len(images)
+    torch.testing.assert_close(true[0] - mean[0], covariance)
+    assert c18.cosine(true[:1], mean[:1]) < 0.9
+
+
+# C19
+
+
+def pipelines(distort: float, in_turn: float = 1.0, prefetched: float = 1.0, scatter: float = 1.0) -> Runs:
+    """Batches of 100, 0.01 s of update, `distort` of it again in the loop; rates as predicted, times so much."""
+    runs = {}
+    for arm in c19.ARMS:
+        work = distort * 0.01 if "loop" in arm else 0.0005
+        stages = {"fetch": 0.0001, "distort": work, "normalise": 0.0001}
+        stages["update"] = 0.001 if "small" in arm else 0.01
+        run = {"batch": 100, "stages": stages}
+        run["in_turn"] = in_turn * c19.predicted(run, False)
+        run["prefetched"] = prefetched * c19.predicted(run, True)
+        runs[arm] = [{**run, "in_turn": run["in_turn"] * (1 + scatter * noise(seed))} for seed in range(SEEDS)]
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("runs", "word"),
+    [
+        (pipelines(0.5), "holds"),
+        (pipelines(0.5, prefetched=0.6), "depends"),  # a thread that does not run beside the other
+        (pipelines(0.05), "fails"),  # the pipeline makes no difference
+    ],
+)
+def test_c19_verdict(runs: Runs, word: str):
+    check(c19.CLAIM, runs, word)
+
+
+def test_c19_says_that_nobody_can_tell():
+    assert "scatter too much" in check(c19.CLAIM, pipelines(0.5, scatter=150), "depends")
+
+
+def test_prefetched_gives_all_in_order_and_works_ahead_in_a_thread():
+    seen = []
+
+    def prepare(item: int) -> int:
+        seen.append(threading.current_thread())
+        return item**2
+
+    assert list(c19.prefetched(prepare, range(20))) == [item**2 for item in range(20)]
+    assert len(set(seen)) == 1 and seen[0] is not threading.current_thread()
+
+
+def test_prefetched_passes_an_error_on():
+    with pytest.raises(ZeroDivisionError):
+        list(c19.prefetched(lambda item: 1 / item, [1, 0]))
+
+
+def test_the_loop_prepares_what_the_whole_tensor_does(images: torch.Tensor):
+    """The stages differ in speed alone; the distortions draw other numbers, so they are left out here."""
+    loop, whole = c19.LOOP.normalise(images), c19.VECTORISED.normalise(images)
+    torch.testing.assert_close(loop, whole)

@@ -1,0 +1,219 @@
+"""Lesson 03's claims on averaging, batches, losses and asynchrony: verdicts turn round with the data."""
+
+import numpy as np
+import pytest
+
+from benchmarks.claims.lesson_03 import c01_averaged_gradients as c01
+from benchmarks.claims.lesson_03 import c02_uneven_batches as c02
+from benchmarks.claims.lesson_03 import c05_smaller_local_batch as c05
+from benchmarks.claims.lesson_03 import c08_printed_loss as c08
+from benchmarks.claims.lesson_03 import c10_asynchronous_sgd as c10
+from benchmarks.experiment.claim import Claim, Runs
+from benchmarks.instruments.shared_launch import Together
+
+SEEDS = 5
+
+
+def check(claim: Claim, runs: Runs, word: str) -> None:
+    """The verdict, and a picture with the same runs and with those of one seed."""
+    assert claim.judge(runs).word == word
+    for some in (runs, {arm: values[:1] for arm, values in runs.items()}):
+        assert claim.judge(some).sentence
+        picture = claim.picture(some)
+        assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
+        picture.figure.draw_without_rendering()
+
+
+def noise(seed: int, count: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(count)
+
+
+def test_together_hands_out_each_arm_once_and_then_measures_again():
+    calls = []
+
+    def measure(seed: int, settings: dict) -> dict[str, dict]:
+        calls.append((seed, settings["device"]))
+        return {"a": {"of": "a"}, "b": {"of": "b"}}
+
+    run = Together(measure).run
+    assert [run(arm, 0, {"device": "cpu"})["of"] for arm in "ab"] == ["a", "b"]
+    assert len(calls) == 1
+    run("b", 0, {"device": "cpu"})
+    run("b", 1, {"device": "cpu"})
+    run("a", 1, {"device": "cuda"})
+    assert calls == [(0, "cpu"), (0, "cpu"), (1, "cpu"), (1, "cuda")]
+
+
+# C01
+
+
+@pytest.mark.parametrize(
+    ("plain", "own", "shared", "word"),
+    [
+        (1e-15, 0.3, 1e-14, "depends"),  # only normalisation over a worker's own images breaks it
+        (1e-15, 0.3, 0.3, "depends"),  # and nothing restores it
+        (1e-15, 1e-15, 1e-15, "holds"),
+        (1e-3, 0.3, 1e-14, "fails"),
+    ],
+)
+def test_c01_verdict(plain: float, own: float, shared: float, word: str):
+    found = dict(zip(c01.NETWORKS, (plain, own, shared), strict=True))
+    runs = {arm: [{"sizes": [1, 2, 4], "errors": [0.0, error / 2, error]}] * SEEDS for arm, error in found.items()}
+    check(c01.CLAIM, runs, word)
+    restored = "synchronised statistics restore it" in c01.judge(runs).sentence
+    assert restored == (word == "depends" and shared < 0.1)
+
+
+def test_c01_of_two_real_workers():
+    found = c01.measure(seed=1, settings={"workers": 2, "batch_size": 4, "device": "cpu"})
+    errors = {arm: values["errors"][-1] for arm, values in found.items()}
+    assert max(errors["no_norm"], errors["synchronised_bn"]) < c01.EQUAL < 0.01 < errors["per_worker_bn"]
+
+
+# C02
+
+
+def shards(plain: list[float], weighted: float, stays: float) -> list[dict]:
+    sizes = [
+        {"images": 16 // part, "plain": error, "weighted": weighted, "averaged": stays * error}
+        for part, error in zip(c02.PARTS, plain, strict=True)
+    ]
+    return [{"draws": 16, "sizes": sizes}] * SEEDS
+
+
+@pytest.mark.parametrize(
+    ("plain", "weighted", "word"),
+    [
+        ([1e-16, 0.5, 0.9], 1e-16, "holds"),
+        ([1e-16, 1e-16, 1e-16], 1e-16, "fails"),  # uneven shards do no harm
+        ([1e-16, 0.5, 0.9], 0.1, "depends"),  # weighting does not repair it
+        ([0.3, 0.5, 0.9], 1e-16, "depends"),  # even shards are wrong as well
+    ],
+)
+def test_c02_verdict(plain: list[float], weighted: float, word: str):
+    check(c02.CLAIM, {"shuffled": shards(plain, weighted, 0.25), "sorted": shards(plain, weighted, 0.95)}, word)
+
+
+def test_c02_of_real_workers_whose_shards_differ():
+    found = c02.measure(seed=1, settings={"batch_size": 8, "draws": 1, "device": "cpu"})
+    for order in c02.ORDERS:
+        even, *uneven = found[order]["sizes"]
+        assert even["plain"] < c01.EQUAL
+        assert all(size["plain"] > 0.01 and size["weighted"] < c01.EQUAL for size in uneven)
+
+
+# C05
+
+
+def teams(apart: float, kept: float, price: float, luck: float = 0.0, scatter: float = 0.02) -> Runs:
+    """One worker's falling loss, others' `apart` from it; images/s that change by `price` with the batch divided.
+
+    The rounds of a launch share its `luck`.
+    """
+    runs = {arm: [] for arm in c05.SIZES}
+    for seed in range(SEEDS):
+        loss = np.linspace(2.3, 1.9, 30) + 0.02 * noise(seed, 30)
+        for arm in c05.SIZES:
+            one = arm == "1_worker"
+            speeds = 300 * (1 + scatter * noise(10 * seed + len(runs[arm]), 10))
+            values = {"divided": speeds * (1 + price * (not one) + luck * noise(seed, 1)), "kept": speeds[::-1]}
+            values |= {f"{name}_alone": 1.1 * speeds for name in ("divided", "kept")}
+            trajectories = {"divided": loss + apart * (not one), "kept": loss + (1e-6 if one else kept)}
+            runs[arm].append({
+                "losses": {name: of.tolist() for name, of in trajectories.items()},
+                "images_per_s": {name: of.tolist() for name, of in values.items()},
+            })  # fmt: skip
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("apart", "kept", "price", "word"),
+    [
+        (2e-6, 0.1, -0.3, "holds"),
+        (2e-6, 0.1, 0.0, "depends"),  # no price
+        (2e-6, 0.1, 0.3, "depends"),  # the opposite of a price
+        (1e-2, 0.1, -0.3, "fails"),  # another trajectory
+        (2e-6, 1e-6, -0.3, "fails"),  # but the batch kept restores it as well
+    ],
+)
+def test_c05_verdict(apart: float, kept: float, price: float, word: str):
+    check(c05.CLAIM, teams(apart, kept, price), word)
+
+
+def test_c05_counts_launches_not_rounds():
+    assert c05.judge(teams(2e-6, 0.1, -0.1, luck=0.3)).word == "depends"
+    assert c05.judge(teams(2e-6, 0.1, -0.1)).word == "holds"
+
+
+# C08
+
+
+def printed(size: int, common: float, own: float, updates: int = 300) -> list[dict]:
+    """Losses that fall for all, jump for all by `common` and for each by `own`."""
+    runs = []
+    for seed in range(SEEDS):
+        trend = np.linspace(2.3, 1.5, updates) + common * noise(seed, updates)
+        each = trend[:, None] + own * noise(100 + seed, updates * size).reshape(updates, size)
+        runs.append({"workers": each.tolist(), "mean": each.mean(1).tolist()})
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("size", "common", "own", "word"),
+    [
+        (8, 0.0, 0.1, "holds"),
+        (4, 0.0, 0.1, "holds"),
+        (8, 0.1, 0.1, "depends"),  # most of the scatter is common to all
+        (8, 0.1, 0.01, "fails"),
+    ],
+)
+def test_c08_verdict(size: int, common: float, own: float, word: str):
+    check(c08.CLAIM, {"training": printed(size, common, own)}, word)
+
+
+def test_scatter_is_the_deviation_of_the_noise_and_not_the_trend():
+    losses = np.linspace(3, 1, 4000) + 0.1 * noise(0, 4000)
+    assert c08.scatter(losses) == pytest.approx(0.1, rel=0.05)
+
+
+# C10
+
+
+def trainings(rise: float, fall: float, scatter: float = 0.01) -> Runs:
+    """The losses rise by `rise` nats with each staleness, the spreads fall by `fall` of their length with each ρ."""
+    runs = {"stale": [], "elastic": []}
+    for seed in range(SEEDS):
+        late = [
+            {"setting": value, "losses": [2.0 + rise * place + scatter * float(jump)] * 8, "test_loss": 2.0}
+            for place, (value, jump) in enumerate(zip(c10.STALENESS, noise(seed, 5), strict=True))
+        ]
+        own = [
+            {
+                "setting": value, "losses": [2.0] * 8, "test_loss": 2.0,
+                "spreads": [0.5 - fall * place + scatter * float(jump)] * 4,
+            }
+            for place, (value, jump) in enumerate(zip(c10.STIFFNESS, noise(50 + seed, 5), strict=True))
+        ]  # fmt: skip
+        runs["stale"].append({"runs": late})
+        runs["elastic"].append({"runs": own})
+    return runs
+
+
+@pytest.mark.parametrize(
+    ("rise", "fall", "word"),
+    [
+        (0.1, 0.1, "holds"),
+        (-0.1, -0.1, "fails"),
+        (0.1, -0.1, "depends"),
+        (-0.1, 0.1, "depends"),
+        (0.0, 0.1, "no difference seen"),
+        (0.0, 0.0, "no difference seen"),
+    ],
+)
+def test_c10_verdict(rise: float, fall: float, word: str):
+    check(c10.CLAIM, trainings(rise, fall), word)
+
+
+def test_c10_of_one_seed_shows_no_difference():
+    runs = {arm: values[:1] for arm, values in trainings(0.1, 0.1).items()}
+    assert c10.judge(runs).word == "no difference seen"

@@ -1,0 +1,262 @@
+"""A class of six, graded end to end: points as expected, and the same in gradebook, feedback, formgrader and table."""
+
+import csv
+import re
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbgrader.apps import NbGraderAPI
+from rich.console import Console
+
+from grader.__main__ import main
+from grader.classroom.course import Course, CourseError
+from grader.classroom.grading import autograde, record
+from grader.classroom.publishing import export, feedback, release
+from tests.grader.classroom.conftest import STUDENTS, Graded
+from tests.support import synthetic_class
+
+ALL = [
+    (number, assignment)
+    for number in range(STUDENTS)
+    for assignment in (*synthetic_class.NOTEBOOKS, synthetic_class.PROGRAM)
+]
+RIGHT, NO_WARMUP, SPY, GARBAGE, KILLED, FORGER = map(synthetic_class.name, range(STUDENTS))
+
+
+def points(course: Course, student: str, assignment: str) -> float:
+    return record.load(course.record(student, assignment)).points
+
+
+def in_gradebook(course: Course, student: str, assignment: str):
+    with course.gradebook as gradebook:
+        return gradebook.find_submission(assignment, student).to_dict()
+
+
+@pytest.mark.parametrize(("number", "assignment"), ALL)
+def test_every_grade_is_as_expected(graded: Graded, number: int, assignment: str):
+    assert graded.status == 0
+    assert synthetic_class.differences(graded.course, number, assignment) == []
+
+
+@pytest.mark.parametrize(("number", "assignment"), ALL)
+def test_the_gradebook_holds_the_graders_points(graded: Graded, number: int, assignment: str):
+    found = in_gradebook(graded.course, synthetic_class.name(number), assignment)
+    assert found["score"] == pytest.approx(points(graded.course, synthetic_class.name(number), assignment), abs=0.01)
+    assert not found["needs_manual_grade"]
+
+
+def test_the_table_agrees_with_the_gradebook(graded: Graded):
+    with (graded.course.root / "export" / "grades.csv").open(newline="", encoding="utf-8") as file:
+        rows = {row["student"]: row for row in csv.DictReader(file)}
+    assert set(rows) == {synthetic_class.name(number) for number in range(STUDENTS)}
+    for student, row in rows.items():
+        for column in row:
+            if (name := column.partition(" (of ")[0]) in (*synthetic_class.NOTEBOOKS, synthetic_class.PROGRAM):
+                assert float(row[column]) == pytest.approx(
+                    in_gradebook(graded.course, student, name)["score"], abs=0.01
+                )
+
+
+def test_formgrader_shows_the_same_points(graded: Graded):
+    api: NbGraderAPI = graded.course.api
+    for assignment in (*synthetic_class.NOTEBOOKS, synthetic_class.PROGRAM):
+        listed = {one["student"]: one for one in api.get_submissions(assignment)}
+        for number in range(STUDENTS):
+            one = listed[synthetic_class.name(number)]
+            assert one["autograded"]
+            assert one["score"] == pytest.approx(points(graded.course, one["student"], assignment), abs=0.01)
+
+
+def page(graded: Graded, student: str, assignment: str) -> str:
+    return (graded.course.folder("feedback", student, assignment) / f"{assignment}.html").read_text()
+
+
+@pytest.mark.parametrize(("number", "assignment"), ALL)
+def test_feedback_shows_the_same_points(graded: Graded, number: int, assignment: str):
+    """nbgrader's page heads with "(Score: x / y)"."""
+    student = synthetic_class.name(number)
+    shown = re.search(r"\(Score: ([\d.]+) / ([\d.]+)\)", page(graded, student, assignment))
+    assert float(shown[1]) == pytest.approx(points(graded.course, student, assignment), abs=0.01)
+
+
+def test_a_mistyped_student_is_one_line(graded: Graded, capsys):
+    assert main(["autograde", "--course", str(graded.course.root), "--student", "nobody"]) == 2
+    assert "no submission of nobody in" in capsys.readouterr().err
+
+
+def test_feedback_is_released(graded: Graded):
+    outbound = Path(graded.course.config.Exchange.root, graded.course.config.CourseDirectory.course_id, "feedback")
+    assert len(list(outbound.glob("*.html"))) == len(ALL)
+
+
+def test_feedback_holds_the_harness_report(graded: Graded):
+    text = page(graded, NO_WARMUP, synthetic_class.PROGRAM)
+    assert "of 100 points" in text and "srcdoc=" in text and "warmup" in text.lower()
+
+
+def test_no_page_holds_a_hidden_test(graded: Graded):
+    """Neither right answers nor what they are computed with."""
+    for number, assignment in ALL:
+        text = page(graded, synthetic_class.name(number), assignment)
+        assert "expected: " not in text
+        assert graded.course.key not in text
+
+
+def test_what_a_learner_prints_is_escaped(graded: Graded):
+    text = page(graded, SPY, synthetic_class.NOTEBOOKS[0])
+    assert "<script>alert(1)</script>" not in text and "&lt;script&gt;alert(1)" in text
+    assert "\x1b" not in graded.said and "\x07" not in text
+
+
+def test_a_cell_sees_no_secrets(graded: Graded):
+    path = (
+        graded.course.folder("autograded", SPY, synthetic_class.NOTEBOOKS[0]) / f"{synthetic_class.NOTEBOOKS[0]}.ipynb"
+    )
+    outputs = [str(cell.get("outputs")) for cell in nbformat.read(path, as_version=4).cells]
+    (seen,) = [text for text in outputs if "FOUND" in text]
+    assert "FOUND []" in seen and "NETWORK b''" in seen
+
+
+def test_garbage_is_told_to_its_learner(graded: Graded):
+    assert "From the grader" in page(graded, GARBAGE, synthetic_class.NOTEBOOKS[0])
+    assert "hand in the .ipynb" in page(graded, GARBAGE, synthetic_class.NOTEBOOKS[0]).replace("&#46;", ".")
+
+
+def test_a_killed_kernel_costs_its_own_notebook_alone(graded: Graded):
+    told = record.load(graded.course.record(KILLED, synthetic_class.NOTEBOOKS[0])).problems
+    assert len(told) == 1 and "DeadKernelError" in told[0]
+    assert record.load(graded.course.record(KILLED, synthetic_class.NOTEBOOKS[1])).problems == []
+
+
+def test_checks_that_a_learner_rewrote_count_for_nothing(graded: Graded):
+    path = (
+        graded.course.folder("autograded", FORGER, synthetic_class.NOTEBOOKS[1])
+        / f"{synthetic_class.NOTEBOOKS[1]}.ipynb"
+    )
+    checks = [
+        cell for cell in nbformat.read(path, as_version=4).cells if cell.metadata.get("nbgrader", {}).get("grade")
+    ]
+    assert checks and all("1000" not in cell.source and cell.metadata.nbgrader.points < 10 for cell in checks)
+
+
+def test_the_summary_has_every_cell(graded: Graded):
+    text = (graded.course.root / "export" / "summary.html").read_text()
+    cells = [*(id for ids in synthetic_class.ANSWERS.values() for id in ids), "four_workers"]
+    for id in cells:
+        assert f"<h2>{id} " in text
+    assert text.count("data:image/png;base64,") == len(cells) and 'alt="Distribution' in text
+
+
+def copy(graded: Graded, target: Path) -> Course:
+    """The graded course, for a test that changes it."""
+    shutil.copytree(graded.course.root, target, ignore=shutil.ignore_patterns("harness"))
+    return Course(target)
+
+
+def snapshot(course: Course) -> dict[str, bytes]:
+    watched = [path for step in ("records", "autograded") for path in (course.root / step).rglob("*") if path.is_file()]
+    return {str(path): path.read_bytes() for path in watched}
+
+
+def test_a_second_run_changes_nothing(graded: Graded, tmp_path: Path):
+    course = copy(graded, tmp_path / "work")
+    before, grades = snapshot(course), [in_gradebook(course, synthetic_class.name(n), name) for n, name in ALL]
+    assert autograde.run(synthetic_class.options(course), Console(quiet=True)) == 0
+    assert release.release(course, synthetic_class.SOLUTIONS) == []
+    assert snapshot(course) == before
+    assert [in_gradebook(course, synthetic_class.name(n), name) for n, name in ALL] == grades
+
+
+def test_a_release_that_nbgrader_refuses_leaves_the_earlier_one(graded: Graded, tmp_path: Path):
+    """A lesson gets a graded cell more, after submissions."""
+    course, name, solutions = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[1], tmp_path / "solutions"
+    shutil.copytree(synthetic_class.SOLUTIONS, solutions)
+    before = {
+        path: path.read_bytes() for step in ("source", "release") for path in (course.root / step).rglob("*.ipynb")
+    }
+    text, other = ((solutions / f"{one}.py").read_text() for one in (name, "07_famous_results"))
+    moved = other[other.index('exercise="updates_made"') - 5 :].split("\n# %%")[0]
+    (solutions / "07_famous_results.py").unlink()
+    (solutions / f"{name}.py").write_text(f"{text}\n{moved}\n")
+    with pytest.raises(CourseError, match=f"{name} cannot be made: .*[Cc]annot add or remove"):
+        release.release(course, solutions)
+    assert {path: path.read_bytes() for path in before} == before
+    assert name in course.assignments and not list(course.root.glob("release-*"))
+
+
+def test_a_student_taken_out_of_the_gradebook_ends_nothing(graded: Graded, tmp_path: Path):
+    course = copy(graded, tmp_path / "work")
+    with course.gradebook as gradebook:
+        gradebook.remove_student(NO_WARMUP)
+    shutil.rmtree(course.root / "submitted" / NO_WARMUP)
+    options = synthetic_class.options(course)
+    assert autograde.run(options, Console(quiet=True)) == 0
+    assert feedback.run(options, Console(quiet=True)) == 0 and export.run(options, Console(quiet=True)) == 0
+    assert NO_WARMUP not in {student for student, _ in course.graded} and len(course.graded) == len(ALL) - 3
+
+
+def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_path: Path):
+    course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[1]
+    with course.gradebook as gradebook:
+        gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP).manual_score = 2.5
+        gradebook.find_comment("trust_ratio", name, name, NO_WARMUP).manual_comment = "Half of it was right, orally."
+        gradebook.db.commit()
+    options = synthetic_class.options(course, student=NO_WARMUP, assignment=name, force=True)
+    assert autograde.run(options, Console(quiet=True)) == 0
+    with course.gradebook as gradebook:
+        grade = gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP)
+        assert (grade.auto_score, grade.manual_score, grade.score) == (0, 2.5, 2.5)
+    (course.folder("autograded", NO_WARMUP, name) / ".ipynb_checkpoints").mkdir()  # JupyterLab's, who opened it there
+    feedback.page(course, NO_WARMUP, name)
+    text = (course.folder("feedback", NO_WARMUP, name) / f"{name}.html").read_text()
+    assert "Half of it was right, orally." in text
+    table, _ = export.export(course)
+    row = next(row for row in csv.DictReader(table.open()) if row["student"] == NO_WARMUP)
+    assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(
+        points(course, NO_WARMUP, name) + 2.5
+    )
+
+
+def test_a_changed_submission_is_graded_again_and_no_other(graded: Graded, tmp_path: Path):
+    course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
+    good = course.folder("submitted", RIGHT, name) / f"{name}.ipynb"
+    shutil.copy(good, course.folder("submitted", GARBAGE, name) / good.name)
+    before = snapshot(course)
+    assert autograde.run(synthetic_class.options(course), Console(quiet=True)) == 0
+    changed = {path for path, content in snapshot(course).items() if before[path] != content}
+    assert changed and all(GARBAGE in path and name in path for path in changed)
+    assert points(course, GARBAGE, name) == points(course, RIGHT, name)
+
+
+def test_a_late_submission_loses_its_share_by_day(graded: Graded, tmp_path: Path):
+    course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text().replace("c.PerDay.share = 0.0", "c.PerDay.share = 0.1"))
+    with course.gradebook as gradebook:  # handed in a day and a half late
+        gradebook.find_assignment(name).duedate = datetime(2025, 12, 31, 0, 0)
+        gradebook.db.commit()
+    table, _ = export.export(course)
+    row = next(row for row in csv.DictReader(table.open()) if row["student"] == RIGHT)
+    full = points(course, RIGHT, name)
+    assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(0.8 * full)
+
+
+def test_nbgraders_own_autograde_goes_the_same_way(graded: Graded, tmp_path: Path):
+    """What formgrader's button calls: with nbgrader's own, the cell would have run as oneself."""
+    course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
+    course.record(SPY, name).unlink()
+    result = course.api.autograde(name, SPY)
+    assert result["success"], result
+    assert synthetic_class.differences(course, 2, name) == []
+
+
+def test_no_cell_of_the_table_is_a_formula(graded: Graded, tmp_path: Path):
+    course = copy(graded, tmp_path / "work")
+    with course.gradebook as gradebook:
+        gradebook.update_or_create_student(RIGHT, last_name='=cmd|"/c calc"!A1', first_name="+1\n2", email="a@b")
+    table, _ = export.export(course)
+    row = next(row for row in csv.DictReader(table.open(newline="")) if row["student"] == RIGHT)
+    assert (row["last name"], row["first name"], row["email"]) == ('\'=cmd|"/c calc"!A1', "'+1 2", "a@b")

@@ -1,0 +1,48 @@
+"""What takes minutes: a class of thirty, and autograding that is killed."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from grader.classroom.grading import autograde
+from grader.classroom.publishing import export, feedback
+from tests.grader.classroom.test_class import in_gradebook, points
+from tests.support import synthetic_class
+
+pytestmark = pytest.mark.slow
+
+
+def test_a_class_of_thirty(tmp_path: Path):
+    """Hostile ones, garbage and all: each as expected, and the books agree."""
+    course = synthetic_class.make(tmp_path / "work", len(synthetic_class.LEARNERS))
+    console = Console(width=200)
+    assert autograde.run(synthetic_class.options(course), console) == 0
+    assert synthetic_class.show(course, len(synthetic_class.LEARNERS), console) == []
+    assert feedback.run(synthetic_class.options(course), console) == 0
+    export.export(course)
+    for student, assignment in course.graded:
+        assert in_gradebook(course, student, assignment)["score"] == pytest.approx(
+            points(course, student, assignment), abs=0.01
+        )
+    assert len(course.graded) == 3 * len(synthetic_class.LEARNERS)
+
+
+def test_autograding_goes_on_where_it_was_killed(tmp_path: Path):
+    course, name = synthetic_class.make(tmp_path / "work", 3), synthetic_class.NOTEBOOKS[1]
+    line = [sys.executable, "-m", "grader", "autograde", "--course", str(course.root), "--assignment", name]
+    process = subprocess.Popen(line, stdout=subprocess.DEVNULL)
+    first = course.record(synthetic_class.name(0), name)
+    until = time.monotonic() + 120
+    while not first.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert first.exists() and not course.record(synthetic_class.name(2), name).exists()
+    before = first.read_bytes()
+    assert subprocess.run(line, capture_output=True, check=False).returncode == 0
+    assert first.read_bytes() == before
+    assert [synthetic_class.differences(course, number, name) for number in range(3)] == [[], [], []]

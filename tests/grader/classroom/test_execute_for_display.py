@@ -1,0 +1,88 @@
+"""The sandboxed kernel that executes answers for display: what it shows, and what it does not."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_notebook
+
+from grader.classroom.grading import execute_for_display
+from grader.sandbox.isolation import sandbox
+from tests.conftest import REPOSITORY
+
+PICTURE = """
+import matplotlib.pyplot as plt
+%matplotlib inline
+plt.plot([1, 2]); plt.show()
+"""
+
+
+def shown(*cells: str) -> tuple[list, str]:
+    return execute_for_display.execute(list(cells), sandbox)
+
+
+def test_text_errors_and_pictures_are_shown(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(execute_for_display, "CELL_SECONDS", 100)  # a slow machine looks for fonts longer
+    outputs, stopped = shown(
+        "x = 6\nprint('hello')", "x * 7", "1 / 0", PICTURE, "import sys; print('w', file=sys.stderr)"
+    )
+    assert stopped == ""
+    kinds = [cell[-1].output_type for cell in outputs]  # matplotlib says that it looks for fonts
+    assert kinds == ["stream", "display_data", "error", "display_data", "stream"]
+    assert outputs[0][0].text == "hello\n" and outputs[1][0].data["text/plain"] == "42"
+    assert outputs[2][0].ename == "ZeroDivisionError" and "image/png" in outputs[3][-1].data
+    assert outputs[4][0].name == "stderr"
+
+
+def test_markup_scripts_and_terminal_codes_are_not():
+    cells = (
+        "from IPython.display import HTML, Javascript, SVG, Markdown\nHTML('<script>alert(1)</script>')",
+        "Javascript('alert(1)')", "Markdown('<img src=x onerror=alert(1)>')", "print('\\x1b]0;title\\x07\\x08 text')",
+    )  # fmt: skip
+    outputs, _ = shown(*cells)
+    kinds = {kind for cell in outputs[:3] for output in cell for kind in output.data}
+    assert kinds == {"text/plain"}
+    assert "\x07" not in outputs[3][0].text and "\x08" not in outputs[3][0].text
+
+
+def test_what_dies_hangs_or_floods_is_told(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(execute_for_display, "CELL_SECONDS", 5)
+    _, killed = shown("import os\nos.kill(os.getpid(), 9)", "print('after')")
+    assert "died" in killed.lower() or "Dead" in killed
+    (flood, _), stopped = shown("for _ in range(10**6): print('x' * 100)", "print('after')")
+    assert flood or stopped, "it is cut, or said to have been ended"
+    assert stopped.isprintable() and len(flood) <= execute_for_display.inside.MAX_OUTPUTS
+    assert all(len(output.get("text", "")) <= execute_for_display.inside.MAX_TEXT for output in flood)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"", b"\xff", b"[" * 100_000, b"5", b"[]", b"{}", b'{"outputs": 5, "stopped": ""}',
+        b'{"outputs": {"a": 1}, "stopped": []}', b'{"outputs": [5, {}, [5], [{}]], "stopped": ""}',
+        b'{"outputs": [[{"output_type": "stream", "text": 5}, {"output_type": "error"}]], "stopped": ""}',
+        b'{"outputs": [[{"output_type": "display_data", "data": {"image/png": "%%"}}]], "stopped": "\\ud800\\n"}',
+    ],
+)  # fmt: skip
+def test_an_answer_that_a_cell_wrote_itself_is_read_whatever_it_is(content: bytes):
+    outputs, stopped = execute_for_display.read(content, 2)
+    assert len(outputs) == 2 and stopped.isprintable()
+    nbformat.validate(new_notebook(cells=[new_code_cell("", outputs=found) for found in outputs]))
+
+
+@pytest.mark.slow
+def test_of_a_flood_of_outputs_few_are_shown():
+    content = b'{"outputs": [[' + b",".join([b'{"output_type": "error"}'] * 100_000) + b'], []], "stopped": ""}'
+    (flood, rest), _ = execute_for_display.read(content, 2)
+    assert len(flood) == execute_for_display.inside.MAX_OUTPUTS and rest == []
+
+
+def test_an_endless_loop_is_ended(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(execute_for_display, "CELL_SECONDS", 2)
+    outputs, stopped = shown("while True: pass", "print('after')")
+    assert stopped or outputs[0][0].ename == "KeyboardInterrupt"
+
+
+def test_it_has_no_network_and_no_files_of_ours():
+    places = [str(REPOSITORY / name) for name in ("solutions", "tests", "grader/exercises", "grader/work")]
+    network = "try:\n    socket.create_connection(('192.0.2.1', 80), 2)\nexcept OSError as error:\n    print('none')"
+    outputs, _ = shown(f"import os, socket\nprint([os.path.exists(place) for place in {places}])\n{network}")
+    assert outputs[0][0].text == "[False, False, False, False]\nnone\n"

@@ -1,0 +1,186 @@
+"""The rubric over made-up runs: a right one, and runs with one thing changed."""
+
+import dataclasses
+import math
+import statistics
+
+import pytest
+
+from grader.common.contract import BASE_RATE
+from grader.grading.checkpoint import Measured
+from grader.grading.evidence import Evidence
+from grader.grading.grade import Report, judge
+from tests.support.right_run import PROFILE, UPDATES, gradient, metrics, outside, right_run, run, workers
+
+
+def judged(seen: Evidence) -> Report:
+    return judge(seen, "made up", {})
+
+
+def unmet(result: Report) -> set[str]:
+    return {row.id for row in result.rows if not row.met}
+
+
+def test_a_right_run_has_all_points():
+    result = judged(right_run())
+    assert (result.passed, result.points, unmet(result)) == (True, 100, set())
+    assert all(row.message == "" for row in result.rows)
+
+
+MISSED = Measured(weights=UPDATES, visible=0.6, secret=0.4)
+
+ONE_MISTAKE = {
+    "each worker applies its own gradient": ("averaged", {"workers": workers(lambda r, u: {"applied": u.local})}),
+    "all apply worker 0's gradient": (
+        "averaged", {"workers": workers(lambda r, u: {"applied": gradient(0, u.update)})}),
+    "one update of many is not averaged": (
+        "averaged", {"workers": workers(lambda r, u: {"applied": u.local} if u.update == 9 else {})}),
+    "gradients hidden from the observer": ("averaged", {"workers": workers(lambda r, u: {"local": None})}),
+    "no bytes between the workers": ("averaged", {"run": run(outside=outside(loopback=[(20, 9_000)]))}),
+    "bytes sent all at once": (
+        "averaged", {"run": run(outside=outside(loopback=[(n, 1 if n < 19 else 200_000) for n in range(21)]))}),
+    "one worker does all the work": (
+        "averaged", {"run": run(outside=outside(cpu_seconds={0: 200.0, 1: 5.0, 2: 5.0, 3: 5.0}))}),
+    "four networks": ("averaged", {"workers": workers(first={"size": 1})}),
+    "weights part after an update": (
+        "same_start", {"workers": workers(lambda r, u: {"weights": 99} if r == 2 and u.update == 5 else {})}),
+    "equal shards": ("shards", {"workers": workers(lambda r, u: {"images": [1, 2, 3, 4]})}),
+    "a batch divided by the number of workers": ("batch", {"profile": dataclasses.replace(PROFILE, batch_size=16)}),
+    "stopped by the grader": ("ends", {"run": run(stopped="Stopped: no update.")}),
+    "one worker stands still, the others burn time while they wait for it": (
+        "ends", {"run": run(stopped="Stopped: no update.", outside=outside(
+            cpu_seconds={0: 40.0, 1: 40.0, 2: 5.0, 3: 40.0}, cpu_moving=dict.fromkeys(range(4), 5.0)),
+        ), "checkpoint": None, "checkpoint_error": "model.pt was not written"}),
+    "an exit status": ("ends", {"run": run(status=1)}),
+    "a checkpoint of another architecture": (
+        "checkpoint", {"checkpoint": None, "checkpoint_error": "model.pt lacks classify.weight"}),
+    "the best epoch on the test set": ("checkpoint", {"checkpoint": Measured(10, 0.6, 0.58)}),
+    "weights from elsewhere": ("checkpoint", {"checkpoint": Measured(12345, 0.6, 0.58)}),
+    "every worker writes the checkpoint": (
+        "one_writer", {"run": run(outside=outside(writes={"model.pt": 4, "metrics.jsonl": 1}))}),
+    "every worker writes metrics": ("one_writer", {"workers": workers(lambda r, u: {"wrote": ["metrics.jsonl"]})}),
+    "rank 0's accuracy": ("metrics", {"metrics": [metrics(1), metrics(2, test_accuracy=0.7)]}),
+    "no metrics": ("metrics", {"metrics": [], "metrics_error": "metrics.jsonl was not written"}),
+    "too little learnt": ("target", {"checkpoint": MISSED}),
+    "trained twice as long as asked": ("target", {"profile": dataclasses.replace(PROFILE, epochs=1)}),
+    "all on one of four GPUs": ("device", {"workers": workers(first={"device": "cuda:0"}), "gpus": 4}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", ONE_MISTAKE)
+def test_one_mistake_costs_its_own_line_alone_and_is_explained(mistake: str):
+    line, changes = ONE_MISTAKE[mistake]
+    result = judged(right_run(**changes))
+    rows = {row.id: row for row in result.rows}
+    assert {name for name, row in rows.items() if row.points < row.max} == {line}
+    assert rows[line].message or rows[line].seen
+    for name in unmet(result) - {line}:
+        assert rows[name].message.startswith("Follows from the line")
+
+
+def test_no_pass_with_weights_from_elsewhere():
+    assert not judged(right_run(checkpoint=Measured(12345, 0.6, 0.58))).passed
+
+
+def test_no_pass_without_averaging_or_target_though_one_mistake_costs_once():
+    apart = workers(lambda r, u: {"applied": u.local, "weights": r})
+    result = judged(right_run(workers=apart, checkpoint=Measured(weights=0, visible=0.3, secret=0.3)))
+    assert not result.passed
+    assert unmet(result) == {"averaged", "same_start", "metrics", "target"}
+    assert result.points == 80
+
+
+def test_nothing_is_excused_where_the_workers_were_not_in_touch_or_stopped_at_once():
+    alone = judged(right_run(workers=workers(first={"size": 1}), checkpoint=None, run=run(stopped="Stopped.")))
+    assert alone.points <= 50
+    short = workers()
+    for worker in short:
+        del worker.updates[2:]
+    assert judged(right_run(workers=short, checkpoint=None, run=run(stopped="Stopped."))).points <= 60
+
+
+@pytest.mark.parametrize(
+    ("rates", "share"),
+    [
+        ([0.4] * 20, 5),  # scaled, not warmed up
+        ([0.1] * 20, 0),  # neither
+        ([0.025, 0.05, 0.1] + [0.1] * 17, 5),  # warmed up, not scaled
+        ([0.4, 0.8, 1.6] + [1.6] * 17, 5),  # scaled twice
+        ([0.1, 0.2, 0.4] + [0.1] * 17, 10),
+    ],
+)
+def test_scaling_and_warmup_are_half_of_the_rates_points_each(rates: list[float], share: int):
+    seen = right_run(workers=workers(lambda r, u: {"lr": [rates[u.update - 1]]}), checkpoint=MISSED)
+    assert next(row.points for row in judged(seen).rows if row.id == "rate") == share
+
+
+def test_a_rate_that_reaches_the_target_is_right_whatever_it_is():
+    seen = right_run(workers=workers(lambda r, u: {"lr": [u.update * BASE_RATE]}))
+    assert judged(seen).points == 100
+
+
+def test_summed_gradients_at_the_base_rate_are_averaged_gradients_at_the_scaled_rate():
+    summed = workers(lambda r, u: {"applied": [4 * part for part in u.applied], "lr": [u.lr[0] / 4]})
+    assert judged(right_run(workers=summed)).points == 100
+
+
+def test_clipped_and_compressed_gradients_are_averaged_gradients():
+    clipped = workers(lambda r, u: {"applied": [0.1 * part * (1 + 1e-3 * r) for part in u.applied]})
+    assert judged(right_run(workers=clipped)).points == 100
+
+
+def test_accumulated_batches_are_one_batch():
+    halves = workers(lambda r, u: {"calls": 2})
+    assert judged(right_run(workers=halves)).points == 100
+
+
+@pytest.mark.parametrize(("size", "met"), [(4, True), (8, False)])
+def test_images_fetched_an_epoch_at_a_time_are_counted_on_average(size: int, met: bool):
+    def all_at_once(rank, update):
+        shard = [index for index in range(160) if index % 4 == rank]
+        first = update.update % 10 == 1
+        return {"images": (shard * (size // 4) if first else []), "calls": int(first)}
+
+    assert ("batch" not in unmet(judged(right_run(workers=workers(all_at_once))))) == met
+
+
+def test_a_batch_of_all_workers_on_each_worker_is_not_accumulation():
+    def all_images(rank, update):
+        return {"images": [(update.images[0] + 40 * rank + n) % 160 for n in range(16)]}
+
+    assert "batch" in unmet(judged(right_run(workers=workers(all_images))))
+
+
+def test_the_same_order_each_epoch_costs_half_of_the_shards():
+    same = workers()
+    for worker in same:
+        for early, late in zip(worker.updates[:10], worker.updates[10:], strict=True):
+            late.images[:] = early.images
+    row = next(row for row in judged(right_run(workers=same)).rows if row.id == "shards")
+    assert row.points == 5 and "Shuffle anew" in row.message
+
+
+def test_gpus_are_shared_where_there_are_fewer_than_workers():
+    def on(devices):
+        made = workers()
+        for worker, device in zip(made, devices, strict=True):
+            worker.first.device = device
+        return made
+
+    for devices, gpus, met in [
+        (["cuda:0"] * 4, 1, True),
+        (["cuda:0", "cuda:1"] * 2, 2, True),
+        (["cuda:0"] * 3 + ["cuda:1"], 2, False),
+        ([f"cuda:{rank}" for rank in range(4)], 4, True),
+        (["cpu"] * 4, 4, True),  # a Horovod without CUDA
+    ]:
+        result = judged(right_run(workers=on(devices), gpus=gpus))
+        assert ("device" not in unmet(result)) == met, devices
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e308, -1e308, 0.0])
+def test_absurd_numbers_are_judged_like_any_other(value: float):
+    absurd = workers(lambda r, u: {"lr": [value], "local": [value] * 8, "applied": [value] * 8, "loss": value})
+    result = judged(right_run(workers=absurd))
+    assert not result.passed
+    assert statistics.fmean(row.points for row in result.rows) >= 0

@@ -1,0 +1,425 @@
+"""The report as a page: complete for a right run, useful for an empty one, harmless whatever a submission wrote."""
+
+import dataclasses
+import itertools
+import math
+import re
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.common import contract
+from grader.common.contract import WORKERS, Profile
+from grader.grading import grade
+from grader.grading.checkpoint import Measured, Metrics
+from grader.grading.evidence import Evidence
+from grader.grading.grade import Report, Row
+from grader.report import figures, html_report
+from grader.run.launch import Run
+from grader.run.process_monitor import Seen
+from grader.run.worker_log import End, First, Update, Worker
+from tests.grader.report.test_timeline import trace
+
+SMALL = Profile("small", epochs=2, batch_size=10, train_images=400, test_images=100, target=0.5)
+SECRET = "the instructor's key"
+MARKUP = "</svg></pre><script>alert(1)</script><img src=//evil.example onerror=alert(1)>"
+RECORD = {"key": SECRET, "seed": 3, "seconds": 1.0, "versions": {"torch": "2.13.0"}, "source_sha256": "ab" * 32}
+VOID = {"meta", "img", "br", "input", "link"}
+ALLOWED = {
+    "html", "head", "meta", "title", "style", "body", "header", "main", "footer", "h1", "h2", "h3", "small", "strong",
+    "p", "div", "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "dl", "dt", "dd", "details",
+    "summary", "pre", "svg", "g", "path", "defs", "clippath", "rect", "use", "text", "tspan", "image",
+}  # fmt: skip
+
+
+def worker(settings: Profile, orders: list[np.ndarray], rank: int) -> Worker:
+    """A worker of a right run: its shard of each epoch's order, one schedule, a falling loss, weights as all others."""
+    draw, size = np.random.default_rng(rank), settings.batch_size
+    shards = [order[rank::WORKERS] for order in orders]
+    batches = [shard[start : start + size].tolist() for shard in shards for start in range(0, len(shard), size)]
+    count = len(batches)
+    updates = [
+        Update(
+            update=number + 1, lr=[min(0.1 + 3 * number / count, 0.4 * (1 - number / count))], images=images, calls=1,
+            weights=1000 + number, local=[1.0] * 8, applied=[1.0] * 8, wrote=[], seconds=float(number),
+            loss=2 * math.exp(-3 * number / count) + 0.05 * draw.normal(),
+        )
+        for number, images in enumerate(batches)
+    ]  # fmt: skip
+    first = First(start=999, buffers=1, bytes=1_651_776, size=WORKERS, device="cpu", optimizer="SGD")
+    return Worker(first, updates, End(end=count, buffers=1, wrote=["model.pt"] if rank == 0 else []))
+
+
+def workers(settings: Profile) -> list[Worker]:
+    draw = np.random.default_rng(0)
+    orders = [draw.permutation(settings.train_images) for _ in range(settings.epochs)]
+    return [worker(settings, orders, rank) for rank in range(WORKERS)]
+
+
+def right_run(settings: Profile = SMALL) -> Evidence:
+    everyone = workers(settings)
+    count = len(everyone[0].updates)
+    sent = [(update, update * 10_000_000) for update in range(count + 1)]
+    wrote = {"model.pt": 1, "metrics.jsonl": 1}
+    seen = Seen(cpu_seconds=dict.fromkeys(range(WORKERS), 60.0), loopback=sent, writes=wrote)
+    accuracies = np.linspace(0.4, 0.9, settings.epochs)
+    metrics = [
+        Metrics(epoch=epoch, lr=0.1, train_loss=1.0, test_accuracy=accuracy, images_per_s=1500.0, seconds=30.0)
+        for epoch, accuracy in enumerate(map(float, accuracies), start=1)
+    ]
+    return Evidence(
+        settings, Run(0, 279.0, "", seen, "bubblewrap"), everyone, "[0]<stdout>:epoch 1\n", metrics, "",
+        Measured(everyone[0].updates[-1].weights, 0.9, 0.89), "", 1000,
+        timeline=trace([["allreduce.classify.weight", "allreduce.prepare.weight"]] * 5),
+    )  # fmt: skip
+
+
+def empty_run() -> Evidence:
+    run = Run(1, 4.0, "", Seen(), "bubblewrap")
+    return Evidence(SMALL, run, [Worker() for _ in range(WORKERS)], "", [], "none", None, "none", 1000)
+
+
+def render(evidence: Evidence) -> str:
+    return html_report.render(grade.judge(evidence, "class/anna", RECORD), evidence)
+
+
+@pytest.fixture(scope="module")
+def right_page() -> str:
+    return render(right_run())
+
+
+class Reader(HTMLParser):
+    """What a browser would find: elements with attributes, and the text in them; complains of what is not closed."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.elements, self.words, self.open = [], [], []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.elements.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] != "style":
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def harmless(text: str) -> Reader:
+    """Assert that the page runs nothing, fetches nothing and steers no terminal."""
+    found = Reader(text)
+    assert {tag for tag, _ in found.elements} <= ALLOWED
+    for tag, attributes in found.elements:
+        for name, value in attributes.items():
+            assert not name.startswith("on"), (tag, name)
+            if name in ("href", "xlink:href", "src"):
+                assert value.startswith(("#", "data:image/png;base64,"))
+            else:
+                assert not re.search(r"//|javascript:|@import", value or ""), (tag, name, value[:80])
+            assert all(target.startswith("#") for target in re.findall(r"url\(([^)]*)", value or ""))
+    style = text[text.index("<style>") : text.index("</style>")]
+    assert "url(" not in style and "@import" not in style
+    assert all(letter.isprintable() or letter == "\n" for letter in text)
+    return found
+
+
+def test_a_right_run_has_its_verdict_its_rows_and_six_pictures():
+    evidence = right_run()
+    judged = grade.judge(evidence, "class/anna", RECORD)
+    found = harmless(html_report.render(judged, evidence))
+    assert "100 of 100 points" in found.text and "Passed." in found.text and "nothing to change" in found.text
+    rows = [attributes for attributes in found.all("tr") if "id" in attributes]
+    assert [row["id"] for row in rows] == [f"line-{row.id}" for row in judged.rows]
+    assert {row["class"] for row in rows} == {"met"}
+    for row in judged.rows:
+        assert row.asks in found.text and " ".join(row.seen.split()) in found.text
+    assert len(found.all("svg")) == len(found.all("figure")) == len(found.all("figcaption")) == 6
+
+
+def test_pictures_say_what_they_show_to_those_who_cannot_see_them(right_page: str):
+    found = harmless(right_page)
+    captions = [attributes["id"] for attributes in found.all("figcaption")]
+    for picture in found.all("svg"):
+        assert picture["role"] == "img" and len(picture["aria-label"]) > 10
+        assert picture["aria-describedby"] in captions
+
+
+def test_each_id_on_the_page_is_there_once(right_page: str):
+    ids = [attributes["id"] for _, attributes in harmless(right_page).elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_has_the_structure_that_readers_navigate_by(right_page: str):
+    found = harmless(right_page)
+    assert found.all("html")[0]["lang"] == "en"
+    assert [tag for tag, _ in found.elements if tag in ("h1", "h2", "h3")] == ["h1", "h2", "h2", *["h3"] * 6, "h2"]
+    assert {attributes["scope"] for attributes in found.all("th")} == {"col", "row"}
+
+
+def test_captions_tell_the_numbers_of_the_run(right_page: str):
+    text = Reader(right_page).text
+    assert "Equal on all workers before the first and after each of 20 updates." in text
+    assert "Epoch 2: 25.0%, 25.0%, 25.0%, 25.0% of the images by worker 0 to 3, 0.0% by none" in text
+    assert "0.1 at update 1, highest 0.3" in text and "same rate at each of 20 updates" in text
+    assert "Target 50.00%; reported 90.00% after 2 epochs" in text
+    assert "Tensors exchanged: 2." in text
+
+
+def test_the_key_is_not_shown_and_the_facts_are(right_page: str):
+    text = right_page
+    assert "instructor" not in text.split("</style>")[1]
+    for fact in ("small: 2 epochs of 400 images", "279 s", "torch 2.13.0", "ab" * 32, "bubblewrap", "200 MB"):
+        assert fact in text
+
+
+def test_the_same_run_gives_the_same_bytes(right_page: str):
+    assert render(right_run()) == right_page
+
+
+def test_the_page_is_written_whole(tmp_path: Path):
+    evidence = empty_run()
+    html_report.write(grade.judge(evidence, "class/anna", RECORD), evidence, tmp_path / "report.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text().endswith("</html>")
+
+
+def test_a_run_that_said_nothing_has_a_page_that_says_so():
+    found = harmless(render(empty_run()))
+    assert "0 of 100 points" in found.text and "Not passed." in found.text
+    assert len(found.all("figure")) == 6 and found.all("svg") == []
+    for sentence in (
+        "No worker's own loss was seen",
+        "no worker made an update",
+        "No worker fetched",
+        "neither a metrics.jsonl",
+    ):
+        assert sentence in found.text
+
+
+def row(name: str, met: bool, points: float, most: int, message: str, seen: str = "") -> Row:
+    return Row(name, met, points, most, f"asks {name}", seen, message)
+
+
+def test_what_to_do_next_is_the_advice_of_the_line_that_cost_most():
+    rows = [
+        row("cheap", False, 0, 5, "mend the cheap one"), row("half", False, 10, 20, "mend the half one"),
+        row("follows", False, 30, 30, "follows from the cheap one"),
+        row("later", False, 0, 40, "First: something.", seen="not judged"), row("met", True, 50, 50, ""),
+    ]  # fmt: skip
+    judged = Report("class/anna", False, 90, rows, "bubblewrap", RECORD)
+    assert html_report.next_step(judged) == "mend the half one"
+    found = harmless(html_report.render(judged, empty_run()))
+    kinds = [attributes["class"] for attributes in found.all("tr") if "id" in attributes]
+    assert kinds == ["unmet", "unmet", "follows", "unjudged", "met"]
+
+
+def seen_of(draw, evidence: Evidence) -> str:
+    return draw(evidence).seen
+
+
+def test_a_worker_whose_weights_part_is_named_with_the_update():
+    evidence = right_run()
+    for update in evidence.workers[2].updates[6:]:
+        update.weights = 5
+    assert seen_of(figures.weights, evidence) == "After update 7 worker 2 had other weights than worker 0."
+    evidence.workers[3].first = evidence.workers[3].first.model_copy(update={"start": 1})
+    assert seen_of(figures.weights, evidence).startswith("Before the first update worker 3 had other weights")
+
+
+def test_a_worker_that_stops_early_is_named_with_the_update():
+    evidence = right_run()
+    del evidence.workers[1].updates[12:]
+    assert seen_of(figures.weights, evidence) == "Equal on all workers until worker 1 stopped after update 12."
+    evidence.workers[0] = Worker()
+    assert seen_of(figures.weights, evidence) == "Worker 0 wrote nothing."
+
+
+def test_without_a_loss_module_the_reported_loss_is_drawn_and_said_to_be_that():
+    evidence = right_run()
+    for each in evidence.workers:
+        for update in each.updates:
+            update.loss = None
+    picture = figures.loss(evidence)
+    assert "as reported" in picture.svg and "metrics.jsonl reports 1 after epoch 1, 1 at the end" in picture.seen
+
+
+def test_a_rate_that_parts_is_seen():
+    evidence = right_run()
+    evidence.workers[3].updates[15].lr = [7.0]
+    assert "rates differ from update 16 on" in seen_of(figures.rate, evidence)
+
+
+def test_images_that_two_workers_use_are_counted_and_those_that_none_uses():
+    evidence = right_run()
+    for mine, other in zip(evidence.workers[1].updates, evidence.workers[0].updates, strict=True):
+        mine.images = other.images
+    seen = seen_of(figures.shards, evidence)
+    assert "Epoch 1: 0.0%, 0.0%, 25.0%, 25.0% of the images" in seen
+    assert "25.0% by none, 25.0% more than once" in seen
+
+
+def test_a_network_that_each_worker_feeds_with_the_same_epoch_is_seen():
+    evidence = right_run()
+    for each in evidence.workers:
+        for number in range(10):
+            each.updates[10 + number].images = each.updates[number].images
+    assert "The same worker as in epoch 1: 100.0%." in seen_of(figures.shards, evidence)
+
+
+def test_a_sample_of_the_shards_has_their_proportions_also_where_workers_take_turns():
+    owner = np.arange(50_000) % WORKERS
+    sample = figures._sample(owner)
+    assert len(sample) == figures.MAX_DOTS
+    assert all(0.23 < np.mean(sample == rank) < 0.27 for rank in range(WORKERS))
+
+
+def test_of_many_updates_the_strip_keeps_the_one_in_which_workers_part():
+    columns = [[0, 0, 0, 0]] * 500 + [[0, 0, 2, 0]] + [[0, 0, 0, 0]] * 500
+    assert figures._binned(columns, 100).count([0, 0, 2, 0]) == 1
+
+
+def hostile_run() -> Evidence:
+    """Every field that a submission fills holds something that it should not."""
+    evidence = right_run()
+    numbers = itertools.cycle([math.nan, math.inf, -math.inf, 1e300, -1e300, -1.0, 0.0, 5e-324, 0.5])
+    for rank, each in enumerate(evidence.workers):
+        each.first = First(
+            start=-(10**80), buffers=None, bytes=0, size=10**30, device="\x1b[31m\x9b<script>", optimizer=MARKUP[10:80]
+        )
+        for update in each.updates:
+            update.loss, update.lr = next(numbers), [next(numbers) for _ in range(rank)]
+            update.images, update.weights = [10**30, 5, 5], 10**80 * rank
+    log = f"[0]<stderr>:\x1b[2J\x1b]0;title\x07{MARKUP}\u202e\x00\ud800 $x_1$ {{{{ 7 * 7 }}}}\r\n" * 30_000
+    names = [[f"allreduce.$x_{number}$ {MARKUP} #fe0001" for number in range(60)]]
+    return dataclasses.replace(
+        evidence, log=log, metrics=[], metrics_error=MARKUP, checkpoint=None, checkpoint_error="\x1b[31m" + MARKUP,
+        run=Run(None, math.inf, MARKUP, Seen(), MARKUP), timeline=trace(names * 4),
+    )  # fmt: skip
+
+
+def hostile_report() -> Report:
+    words = f"{MARKUP}\x1b[31m\u202e\ud800 $x_1$ {{{{ 7 * 7 }}}} #fe0001"
+    rows = [row(f"line{number}", False, 0, 10, words, words * 100) for number in range(5)]
+    return Report(words, False, 0, rows, words, RECORD | {"seed": words, "versions": {words: words}})
+
+
+def test_a_hostile_run_puts_nothing_into_the_page_but_words():
+    text = html_report.render(hostile_report(), hostile_run())
+    found = harmless(text)
+    assert "<script" not in text and len(text) < 2_000_000
+    assert text.count("&lt;script&gt;alert(1)") > 20  # shown, as words
+    assert "$x_1$" in found.text and "{{ 7 * 7 }}" in found.text
+    assert "not finite or too large" in found.text
+
+
+def test_pictures_of_a_hostile_run_are_well_formed():
+    pictures = [picture.svg for picture in figures.all_pictures(hostile_run()) if picture.svg]
+    assert len(pictures) >= 4
+    for picture in pictures:
+        ElementTree.fromstring(picture.replace("xlink:href", "href"))
+
+
+def test_a_hostile_page_can_be_written(tmp_path: Path):
+    html_report.write(hostile_report(), hostile_run(), tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size > 10_000
+
+
+NUMBERS = st.floats(width=64) | st.none()
+
+
+@given(st.lists(NUMBERS, max_size=6), st.lists(st.lists(st.floats(), max_size=3), max_size=6), st.integers(0, 3))
+@settings(max_examples=10, deadline=None)
+def test_any_numbers_can_be_drawn(losses: list, rates: list, rank: int):
+    evidence = right_run()
+    evidence.workers[rank].updates = [
+        evidence.workers[0].updates[0].model_copy(update={"loss": loss, "lr": lr})
+        for loss, lr in itertools.zip_longest(losses, rates, fillvalue=None)
+        if lr is not None
+    ]
+    assert figures.loss(evidence).svg and figures.rate(evidence).svg
+
+
+def seconds_and_bytes(judged: Report, evidence: Evidence, path: Path) -> tuple[float, int]:
+    """CPU seconds, which do not depend on what else the machine does, and size of the page."""
+    started = time.process_time()
+    html_report.write(judged, evidence, path)
+    return time.process_time() - started, path.stat().st_size
+
+
+def test_a_full_size_page_is_small_and_soon_there(tmp_path: Path):
+    evidence = right_run(contract.load("full"))
+    assert len(evidence.workers[0].updates) >= 780
+    judged = grade.judge(evidence, "class/anna", RECORD)
+    seconds, size = seconds_and_bytes(judged, evidence, tmp_path / "report.html")
+    assert seconds < 5 and size < 500_000
+
+
+def test_an_endless_run_costs_little_more(tmp_path: Path):
+    evidence = right_run()
+    for each in evidence.workers:
+        each.updates = [each.updates[0].model_copy(update={"images": [1] * 20, "lr": [0.1] * 1000})] * 500_000
+    judged = Report("class/anna", False, 0, [], "bubblewrap", RECORD)
+    seconds, size = seconds_and_bytes(judged, evidence, tmp_path / "report.html")
+    assert seconds < 8 and size < 500_000
+
+
+def luminance(color: str) -> float:
+    """Relative luminance, 0 to 1, of `#rrggbb` (WCAG 2.2)."""
+    parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def theme_colors(theme: str) -> dict[str, str]:
+    template = (Path(html_report.__file__).parent / "html_report.html").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", template, flags=re.DOTALL)
+    return dict(re.findall(r"--([\w-]+): (#\w{6});", blocks[theme == "dark"]))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_words_and_lines_stand_out_from_their_paper(theme: str):
+    colors = theme_colors(theme)
+    for words, paper in itertools.product(("ink", "muted"), ("paper", "card", "good-card", "bad-card")):
+        assert contrast(colors[words], colors[paper]) >= 4.5, (words, paper)
+    for kind in ("good", "bad"):
+        assert contrast(colors[kind], colors["paper"]) >= 4.5 and contrast(colors[kind], colors[f"{kind}-card"]) >= 4.5
+    for line in [name for name in colors if name.startswith("worker-")]:
+        assert contrast(colors[line], colors["card"]) >= 3, line
+
+
+def test_dots_of_the_shards_can_be_told_apart_in_grey():
+    grey = sorted((*figures.DOTS, figures.SEVERAL, figures.NOBODY), key=luminance)
+    assert all(contrast(low, high) > 1.5 for low, high in itertools.pairwise(grey))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_phases_of_the_timeline_can_be_told_apart_in_grey(theme: str):
+    grey = sorted((color for name, color in theme_colors(theme).items() if name.startswith("phase-")), key=luminance)
+    assert len(grey) == len(figures.KINDS)
+    assert all(contrast(low, high) > 1.3 for low, high in itertools.pairwise(grey))
