@@ -27,17 +27,20 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
-    from grader.check import check
+    from grader.check import CheckOptions, check
     from grader.common import contract
-    from grader.grading import grade
-    from grader.sandbox.isolation import IsolationError, sandbox, trusted
-    from grader.submission.intake import SubmissionError
+    from grader.common.errors import GraderError
+    from grader.grading.grade import shown_by_a_pass
+    from grader.report import terminal
+    from grader.sandbox.bubblewrap import Bubblewrap
+    from grader.sandbox.run_paths import RunPaths
+    from grader.sandbox.unsandboxed import Unsandboxed
 
+    isolation, profile = Unsandboxed if args.trusted else Bubblewrap, contract.load(args.profile)
+    options = CheckOptions(profile=profile, key=args.key, seed=args.seed, isolation=isolation)
     try:
-        isolate = trusted if args.trusted else sandbox
-        settings = contract.load(args.profile)
-        result = check(args.path, args.output.resolve(), settings, args.key, args.seed, isolate, console)
-    except (SubmissionError, IsolationError) as error:
+        report = check(args.path, args.output.resolve(), options, console)
+    except GraderError as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
     except FileExistsError as error:
@@ -46,16 +49,15 @@ def _check(args: argparse.Namespace, console: Console) -> int:
     except KeyboardInterrupt:
         print("grader: interrupted; the run was ended, nothing was graded", file=sys.stderr)
         return 130
-    grade.show(result, console)
+    terminal.show(report, console)
     console.print(f"report: {args.output / 'report.html'}", highlight=False, soft_wrap=True)
-    if result.passed:
-        from grader.certificates import picture
-        from grader.sandbox.run_paths import Folders
+    if report.passed:
+        from grader.certificates import picture  # it takes a second to import, and few runs need it
 
-        path = Folders(args.output).preview
-        picture.preview(result.points, settings, path)  # a learner's own check cannot sign one
-        console.print(f"certificate, a preview that nobody has signed: {path}", highlight=False, soft_wrap=True)
-    return 0 if result.passed else 1
+        preview = RunPaths(args.output).preview
+        picture.preview(shown_by_a_pass(profile, report.points), preview)  # a learner's own check cannot sign one
+        console.print(f"certificate, a preview that nobody has signed: {preview}", highlight=False, soft_wrap=True)
+    return 0 if report.passed else 1
 
 
 def _batch(args: argparse.Namespace, console: Console) -> int:

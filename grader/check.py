@@ -1,87 +1,78 @@
-"""One submission from source to report: prepare its data, launch it, gather the evidence, judge."""
+"""Grades one submission: takes it in, runs it, gathers the evidence, judges, reports."""
 
-import contextlib
 import hashlib
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 
-import torch
 from rich.console import Console
 
 from cifar import download
-from grader.common import untrusted
-from grader.common.contract import WORKERS, Profile
-from grader.grading import checkpoint, grade
-from grader.grading.evidence import Evidence
-from grader.report import html_report
-from grader.run import launch, rekeyed_data, worker_log
-from grader.run.watchdog import Watch
+from grader.common.contract import Profile
+from grader.grading import evidence, grade
+from grader.grading.grade import Report, RunRecord
+from grader.report import html_report, json_report
+from grader.run import launch, rekeyed_data
+from grader.run.run_progress import RunProgress
+from grader.run.watchdog import Watchdog, reference_seconds
+from grader.sandbox.bubblewrap import Bubblewrap
 from grader.sandbox.isolation import Isolation
-from grader.sandbox.run_paths import Folders
+from grader.sandbox.run_paths import RunPaths
 from grader.submission import intake
+from grader.submission.archives import SubmissionError
 
 
-def check(
-    submission: Path, root: Path, profile: Profile, key: str, seed: int, isolate: Isolation, console: Console,
-    name: str = "",
-) -> grade.Report:  # fmt: skip
-    """Grade `submission` in the folder `root`, where it replaces an earlier check's files, and write `report.json` and
-    `report.html`.
+@dataclass(frozen=True, kw_only=True)
+class CheckOptions:
+    """How a submission is graded.
 
-    Both call it by `name`, or else by its path. `isolate` is isolation.sandbox, or isolation.trusted for one's own
-    code. Raises intake.SubmissionError if the submission cannot be launched at all, isolation.IsolationError if the
-    sandbox cannot be had, FileExistsError where `root` holds files of its own under the names of a check's.
+    `profile`: the size of the run. `key`: any text, which re-keys classes, colours and test images. `seed`: the seed
+    that the submission is given. `isolation`: `Bubblewrap`, or `Unsandboxed` for one's own code.
     """
-    folders = Folders(root)
-    if any(submission.resolve().is_relative_to(part.resolve()) for part in folders.parts):
-        raise intake.SubmissionError(f"{submission} is a copy that this check would replace: name what you wrote")
-    folders.clear()
-    intake.take(submission, folders.source)
-    data = rekeyed_data.rekey(download.fetch(), key, profile.train_images, profile.test_images)
-    rekeyed_data.write_folder(data, folders.data)
-    with Watch(profile, console) as watch:
-        run = launch.run(folders, profile, seed, isolate, watch)
-    evidence = gather(folders, profile, run, data, isolate)
-    shutil.rmtree(folders.data)
-    record = {
-        "profile": vars(profile), "seed": seed, "key_sha256": hashlib.sha256(key.encode()).hexdigest(),
-        "seconds": run.seconds, "versions": grade.versions(),
-        "source_sha256": source_hash(folders.source), "cpu_seconds": run.outside.cpu_seconds,
-        "secret_accuracy": evidence.checkpoint.secret if evidence.checkpoint else None,
-    }  # fmt: skip
-    result = grade.judge(evidence, name or str(submission), record)
-    grade.write_json(result, folders.report)
-    html_report.write(result, evidence, folders.page)
-    return result
+
+    profile: Profile
+    key: str = "public"
+    seed: int = 0
+    isolation: type[Isolation] = Bubblewrap
 
 
-def gather(
-    folders: Folders, profile: Profile, run: launch.Run, data: rekeyed_data.Rekeyed, isolate: Isolation
-) -> Evidence:
-    """Read and measure what a run left in `folders`."""
-    metrics, metrics_error, measured, measured_error = [], "", None, ""
-    try:
-        metrics = checkpoint.read_metrics(folders.output / "metrics.jsonl")
-    except untrusted.UnreadableError as error:
-        metrics_error = str(error)
-    try:
-        measured = checkpoint.measure(folders.output / "model.pt", data, isolate)
-    except untrusted.UnreadableError as error:
-        measured_error = str(error)
-    timeline = b""
-    with contextlib.suppress(untrusted.UnreadableError):
-        timeline = untrusted.read(folders.timeline, launch.MAX_TIMELINE_BYTES)
-    return Evidence(
-        profile, run, [worker_log.read_worker(folders.lines(rank)) for rank in range(WORKERS)],
-        folders.log.read_text(errors="replace"), metrics, metrics_error, measured, measured_error,
-        len(data.visible), torch.cuda.device_count(), timeline,
+def check(submission: Path, output: Path, options: CheckOptions, console: Console, name: str = "") -> Report:
+    """Grade `submission` in the folder `output`, and write `report.json` and `report.html` there.
+
+    Files of an earlier check in `output` are replaced. The reports call the submission by `name`, or else by its path.
+    Raises SubmissionError if the submission cannot be launched at all, isolation.IsolationError if the sandbox
+    cannot be had, and FileExistsError where `output` holds files of its own under the names of a check's.
+    """
+    paths = RunPaths(output)
+    _take_in(submission, paths)
+    data = rekeyed_data.rekey(download.fetch(), options.key, options.profile.train_images, options.profile.test_images)
+    run = _run(paths, data, options, console)
+    found = evidence.gather(paths, options.profile, run, data, options.isolation)
+    shutil.rmtree(paths.data)
+    report = grade.judge(found, name or str(submission), _record(options, paths, found))
+    json_report.write(report, paths.report)
+    html_report.write(report, found, paths.page)
+    return report
+
+
+def _take_in(submission: Path, paths: RunPaths) -> None:
+    if any(submission.resolve().is_relative_to(part.resolve()) for part in paths.parts):
+        raise SubmissionError(f"{submission} is a copy that this check would replace: name what you wrote")
+    paths.clear()
+    intake.take_in(submission, paths.source)
+
+
+def _run(paths: RunPaths, data: rekeyed_data.Rekeyed, options: CheckOptions, console: Console) -> launch.Run:
+    rekeyed_data.write_folder(data, paths.data)
+    watchdog = Watchdog(reference_seconds(options.profile))
+    with RunProgress(options.profile, console) as progress:
+        return launch.run(paths, options.profile, options.seed, options.isolation, watchdog, progress)
+
+
+def _record(options: CheckOptions, paths: RunPaths, found: evidence.Evidence) -> RunRecord:
+    return RunRecord(
+        profile=vars(options.profile), seed=options.seed, key_sha256=hashlib.sha256(options.key.encode()).hexdigest(),
+        seconds=found.run.seconds, versions=grade.versions(), source_sha256=intake.source_hash(paths.source),
+        cpu_seconds=found.run.outside.cpu_seconds,
+        secret_accuracy=found.checkpoint.secret if found.checkpoint else None,
     )  # fmt: skip
-
-
-def source_hash(source: Path) -> str:
-    """One hash for all of a submission's files, names included."""
-    digest = hashlib.sha256()
-    for path in sorted(source.rglob("*")):
-        if path.is_file():
-            digest.update(f"{path.relative_to(source)}\0{path.stat().st_size}\0".encode() + path.read_bytes())
-    return digest.hexdigest()

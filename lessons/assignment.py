@@ -7,8 +7,8 @@ from pathlib import Path
 
 from IPython.display import HTML, display
 
-from cifar.support.process_tree import running
-from grader.sandbox.run_paths import Folders
+from cifar.support.horovodrun import running
+from grader.sandbox.run_paths import RunPaths
 from lessons.figures import show_file
 from lessons.running import SOURCE
 
@@ -32,7 +32,7 @@ def grade(folder: str | Path, profile: str = "full", output: str | Path = "runs/
     Shows the grade card's link, and after a pass the certificate's preview.
     Raises RuntimeError if the program could not be launched at all (the lines above say why).
     """
-    report, preview = Path(output) / "report.json", Folders(Path(output)).preview
+    report, preview = Path(output) / "report.json", RunPaths(Path(output)).preview
     for earlier in (report, preview):
         earlier.unlink(missing_ok=True)
     command = [sys.executable, "-m", "grader", "check", str(folder), "--profile", profile, "--output", str(output)]

@@ -17,12 +17,12 @@ from pathlib import Path
 
 import nbformat
 import papermill
-import psutil
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
 from papermill.exceptions import PapermillExecutionError
 
-from cifar.support.process_tree import programs_path
+from cifar.support import process_tree
+from cifar.support.horovodrun import programs_path
 from grader.notebooks import build
 
 CELL_SECONDS = 3600  # a cell that takes longer hangs
@@ -150,17 +150,13 @@ def _run(notebook: NotebookNode, parameters: dict, name: str, part: Path) -> Not
 @contextlib.contextmanager
 def _nothing_left() -> Iterator[None]:
     """End whatever a notebook has started, also workers whose kernel is gone: those become our children (on Linux)."""
-    before = set(psutil.Process().children(recursive=True))
+    before = set(process_tree.descendants(os.getpid()))
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
     finally:
-        left = [process for process in psutil.Process().children(recursive=True) if process not in before]
-        for process in left:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        psutil.wait_procs(left, timeout=10)
+        process_tree.kill(set(process_tree.descendants(os.getpid())) - before, seconds=10)
 
 
 def _told(error: Exception, part: Path, notebook: NotebookNode) -> str:

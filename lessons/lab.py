@@ -20,7 +20,7 @@ from jupyter_core.paths import jupyter_runtime_dir
 from jupyter_server.serverapp import list_running_servers
 
 from cifar.cli import OneLineParser, positive
-from cifar.support.process_tree import programs_path
+from cifar.support.horovodrun import programs_path
 
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parents[1] / "notebooks"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cifar.support.process_tree import running
+from cifar.support.horovodrun import read_line, running
 
 SOURCE = Path(__file__).resolve().parents[1] / "source_code"
 TEST_IMAGES = 10_000  # that CIFAR-10 has
@@ -78,7 +78,8 @@ def _follow(run: AbstractContextManager[subprocess.Popen], workers: int, epochs:
 
 def _named(text: str) -> str:
     """A line of the launcher's output with the worker's rank in front, but not which of its streams it came from."""
-    return re.sub(r"^\[(\d+)\]<std(?:out|err)>:", r"[\1] ", text)
+    line = read_line(text)
+    return text if line.rank is None else f"[{line.rank}] {line.text}"
 
 
 def _last(written: list[str]) -> str:

@@ -14,8 +14,8 @@ import yaml
 
 from benchmarks.assignment import calibrate
 from benchmarks.experiment import results
-from grader.check import source_hash
 from grader.common import contract
+from grader.submission.intake import source_hash
 from tests.conftest import REPOSITORY, SCRIPTS
 
 

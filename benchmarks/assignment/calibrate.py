@@ -12,9 +12,9 @@ from rich.console import Console
 
 from benchmarks.experiment import results
 from cifar.support.environment import stop
-from grader.check import check
+from grader.check import CheckOptions, check
 from grader.common.contract import Profile
-from grader.sandbox.isolation import trusted
+from grader.sandbox.unsandboxed import Unsandboxed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ARMS = {
@@ -39,13 +39,14 @@ def run(profile: Profile, seeds: int, console: Console) -> None:
             if path.exists():
                 continue
             scratch = REPOSITORY / "runs" / "calibration" / f"{profile.name}-{arm}-{seed}"
-            report = check(submission, scratch, profile, f"calibration-{seed}", seed, trusted, console)
+            options = CheckOptions(profile=profile, key=f"calibration-{seed}", seed=seed, isolation=Unsandboxed)
+            report = check(submission, scratch, options, console)
             seen = {row.id: row.seen for row in report.rows}
             record = report.record
             settings = {name: value for name, value in asdict(profile).items() if name != "target"}
             result = {
-                "arm": arm, "seed": seed, "secret_accuracy": record["secret_accuracy"], "seconds": record["seconds"],
-                "settings": settings, "source_sha256": record["source_sha256"], "seen": seen,
+                "arm": arm, "seed": seed, "secret_accuracy": record.secret_accuracy, "seconds": record.seconds,
+                "settings": settings, "source_sha256": record.source_sha256, "seen": seen,
             }  # fmt: skip
             results.write(path, result)
             console.print(

@@ -22,13 +22,14 @@ from cifar import download
 from cifar.model import ResNet9
 from cifar.support.environment import cores, stop
 from cifar.support.fingerprint import fingerprint
-from cifar.support.process_tree import programs_path
+from cifar.support.horovodrun import programs_path
 from grader.common import contract
 from grader.common.contract import NETWORK_WIDTH, WORKERS
 from grader.run import launch, rekeyed_data
-from grader.run.watchdog import Watch
-from grader.sandbox.isolation import sandbox
-from grader.sandbox.run_paths import Folders
+from grader.run.run_progress import RunProgress
+from grader.run.watchdog import Watchdog, reference_seconds
+from grader.sandbox.bubblewrap import Bubblewrap
+from grader.sandbox.run_paths import RunPaths
 from grader.submission import intake
 
 SIZE = dataclasses.replace(contract.load("full"), name="overhead", epochs=10)  # a run of three minutes or more
@@ -36,23 +37,24 @@ LIMIT = 0.05
 FOLDER = results.RESULTS / "overhead"
 
 
-def bare(folders: Folders, seed: int) -> float:
+def bare(paths: RunPaths, seed: int) -> float:
     """Seconds of the contract's command, run as a learner runs it."""
     environment = os.environ | {"PATH": programs_path(), "OMP_NUM_THREADS": str(max(1, cores() // WORKERS))}
-    folders.output.mkdir()
+    paths.output.mkdir()
     started = time.monotonic()
-    with folders.log.open("wb") as log:
-        command = launch.command(folders, SIZE, seed)
-        subprocess.run(command, cwd=folders.source, env=environment, stdout=log, stderr=log, check=True)
+    with paths.log.open("wb") as log:
+        command = launch.command(paths, SIZE, seed)
+        subprocess.run(command, cwd=paths.source, env=environment, stdout=log, stderr=log, check=True)
     return time.monotonic() - started
 
 
-def graded(folders: Folders, seed: int) -> float:
+def graded(paths: RunPaths, seed: int) -> float:
     """Seconds of the same command in the sandbox, observed and watched."""
-    with Watch(SIZE, Console(quiet=True)) as watch:
-        run = launch.run(folders, SIZE, seed, sandbox, watch)
+    with RunProgress(SIZE, Console(quiet=True)) as progress:
+        watchdog = Watchdog(reference_seconds(SIZE))
+        run = launch.run(paths, SIZE, seed, Bubblewrap, watchdog, progress)
     if run.status != 0:
-        stop(f"the graded run ended with status {run.status}: see {folders.log}")
+        stop(f"the graded run ended with status {run.status}: see {paths.log}")
     return run.seconds
 
 
@@ -67,15 +69,15 @@ def run(pairs: int, console: Console) -> None:
             path = FOLDER / f"{way}-{pair}.json"
             if path.exists() and results.kind(json.loads(path.read_text())["machine"]) == here:
                 continue
-            folders = Folders(REPOSITORY / "runs" / "overhead" / way)
-            folders.clear()
-            intake.take(ARMS["reference"], folders.source)
-            rekeyed_data.write_folder(rekeyed_data.rekey(download.fetch(), "overhead", SIZE.train_images), folders.data)
-            seconds = WAYS[way](folders, pair)
-            result = {"way": way, "seed": pair, "seconds": seconds, "weights": weights(folders.output / "model.pt")}
+            paths = RunPaths(REPOSITORY / "runs" / "overhead" / way)
+            paths.clear()
+            intake.take_in(ARMS["reference"], paths.source)
+            rekeyed_data.write_folder(rekeyed_data.rekey(download.fetch(), "overhead", SIZE.train_images), paths.data)
+            seconds = WAYS[way](paths, pair)
+            result = {"way": way, "seed": pair, "seconds": seconds, "weights": weights(paths.output / "model.pt")}
             results.write(path, {**result, "settings": dataclasses.asdict(SIZE)})
             console.print(f"pair {pair}, {way}: {seconds:.1f} s", highlight=False)
-            shutil.rmtree(folders.root)
+            shutil.rmtree(paths.root)
 
 
 def weights(path: Path) -> int:

@@ -6,13 +6,12 @@ workers, after hvd.init() and with the worker's share of the threads set.
 
 import importlib
 import json
-import re
 import sys
 import tempfile
 from pathlib import Path
 
 from cifar.support.environment import cores
-from cifar.support.process_tree import running
+from cifar.support.horovodrun import read_line, running
 
 SECONDS = 1800  # an experiment that takes longer hangs
 AS_IT_IS = {"HOROVOD_CYCLE_TIME": "1", "HOROVOD_IDLE_CYCLE_TIME": "0"}  # Horovod's own, in place of the course's
@@ -51,8 +50,8 @@ def _launch(task: str, size: int, folder: Path, environment: dict[str, str]) -> 
 def _last(log: str) -> str:
     """The last lines that the workers wrote; the launcher's own, which say little, only if there are no others."""
     lines = log.splitlines()
-    told = [line for line in lines if re.match(r"\[\d+\]<std", line)]
-    return "\n".join((told or lines)[-25:])
+    written = [line for line in lines if read_line(line).rank is not None]
+    return "\n".join((written or lines)[-25:])
 
 
 def _worker(task: str, folder: Path) -> None:

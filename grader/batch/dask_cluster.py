@@ -40,8 +40,10 @@ from distributed import (
 from distributed.client import ClosedClientError
 
 import cifar
+from cifar.support import process_tree
 from grader.batch.journal import Settings
 from grader.common.contract import WORKERS
+from grader.common.errors import GraderError
 
 HERE = "127.0.0.1"
 TRIES = 3  # a submission that ends its slot's process so often is not tried again
@@ -57,7 +59,7 @@ DASK = {
 }
 
 
-class SlotError(Exception):
+class SlotError(GraderError):
     """There is nowhere to grade; the message is one line."""
 
 
@@ -157,10 +159,7 @@ def _clear(folder: Path) -> None:
     for _ in range(10):  # they may be starting others
         if not (left := list(_left(folder))):
             break
-        for process in left:
-            with contextlib.suppress(psutil.Error):
-                process.kill()
-        psutil.wait_procs(left, timeout=1)
+        process_tree.kill(left, seconds=1)
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -6,20 +6,16 @@
 
 import argparse
 import contextlib
-import csv
 import hashlib
-import io
 import json
 import os
 import re
 import secrets
 import statistics
 import sys
-import tempfile
 import unicodedata
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
@@ -32,24 +28,30 @@ from cifar.support.environment import cores
 from grader.batch import dask_cluster
 from grader.batch.dask_cluster import Files, Outcome, Slot, SlotError, Submission
 from grader.batch.journal import Journal, JournalError, Result, Settings, forget, key_of
-from grader.check import check
-from grader.common import contract, untrusted
+from grader.batch.results_csv import write_results
+from grader.check import CheckOptions, check
+from grader.common import contract
 from grader.common.atomic_write import write_whole
+from grader.common.errors import GraderError
 from grader.common.progress_bar import counting
-from grader.grading import grade
-from grader.sandbox.isolation import IsolationError, sandbox, trusted
-from grader.sandbox.run_paths import Folders
+from grader.common.text import for_terminal, one_line
+from grader.grading.grade import Report, Row
+from grader.report import json_report
+from grader.sandbox.bubblewrap import Bubblewrap
+from grader.sandbox.isolation import IsolationError
+from grader.sandbox.run_paths import RunPaths
+from grader.sandbox.unsandboxed import Unsandboxed
 from grader.submission import intake
+from grader.submission.archives import SubmissionError
 
 JOURNAL = "journal.jsonl"
 MOST = 1_000  # submissions
-LETTERS = 300  # of a message
-SHOWN = 40  # letters of a name in the terminal
+MAX_MESSAGE = 300  # characters of a message
+MAX_NAME = 40  # characters of a name in the terminal
 LOCK_SECONDS = 5  # the processes of a batch that was killed end within that time
-FORMULA = ("=", "+", "-", "@")  # how a cell begins that a spreadsheet computes (OWASP, "CSV Injection")
 
 
-class BatchError(Exception):
+class BatchError(GraderError):
     """The batch cannot be run; the message is one line."""
 
 
@@ -124,8 +126,8 @@ class Batch:
         """The entry as a submission. What cannot be one is a result at once; every command looks at it anew."""
         name, folder = plain_name(entry.name), safe_name(entry.name)
         try:
-            files = read_entry(entry)
-        except intake.SubmissionError as error:
+            files = intake.read_files(entry)
+        except SubmissionError as error:
             self._keep(Submission(name, folder, "", {}), rejection(name, str(error)), 0.0)
             return None
         return Submission(name, folder, dask_cluster.hash_files(files), files)
@@ -150,7 +152,7 @@ class Batch:
                 seconds += [outcome.seconds] if outcome else []
                 left = _estimate(seconds, len(waiting) - number, sum(dask_cluster.places(client).values()))
                 bar.update(task, completed=number, description=f"grading{left}")
-                self._say(f"{number} of {len(waiting)}: {shown(submission.name)}: {told}{left}")
+                self._say(f"{number} of {len(waiting)}: {for_terminal(submission.name, MAX_NAME)}: {told}{left}")
 
     def _cluster(self) -> AbstractContextManager[Client]:
         if self.args.scheduler:
@@ -163,7 +165,7 @@ class Batch:
         """Note what became of a submission; in words."""
         if outcome and outcome.failure:
             self.failed[submission.name] = outcome.failure
-            return f"the grader failed, {shown(outcome.failure, LETTERS)}"
+            return f"the grader failed, {for_terminal(outcome.failure, MAX_MESSAGE)}"
         if not outcome:
             reason = f"It ended the process that graded it {dask_cluster.TRIES} times, and is not tried again."
             outcome = Outcome(rejection(submission.name, reason), 0.0)
@@ -173,7 +175,7 @@ class Batch:
 
     def _keep(self, submission: Submission, files: Files, seconds: float) -> Result:
         """Write the files of a report, and make it a result."""
-        place = Folders(self.folder / submission.folder)
+        place = RunPaths(self.folder / submission.folder)
         place.root.mkdir(exist_ok=True)
         place.page.unlink(missing_ok=True)  # an earlier one must not stand beside a report that has none
         for name, text in files.items():
@@ -184,7 +186,7 @@ class Batch:
         self.results.append(
             Result(
                 submission.name, submission.source, submission.folder, judged["points"], judged["passed"], lines,
-                round(seconds, 1), untrusted.printable(message)[:LETTERS],
+                round(seconds, 1), one_line(message, MAX_MESSAGE),
             )
         )  # fmt: skip
         return self.results[-1]
@@ -197,27 +199,29 @@ class Batch:
         table = Table("Submission", "Points", "Passed", "First thing to change")
         for result in self.results:
             passed = "[green]yes[/]" if result.passed else "[red]no[/]"
-            table.add_row(shown(result.name), f"{result.points:g}", passed, shown(result.message, 2 * SHOWN))
+            name, message = for_terminal(result.name, MAX_NAME), for_terminal(result.message, 2 * MAX_NAME)
+            table.add_row(name, f"{result.points:g}", passed, message)
         self.console.print(table)
         passed = sum(result.passed for result in self.results)
-        self._say(
-            f"{passed} of {len(self.results)} passed; results: {grade.printable(str(self.folder / 'results.csv'))}"
-        )
+        self._say(f"{passed} of {len(self.results)} passed; results: {for_terminal(str(self.folder / 'results.csv'))}")
         for name, reason in self.failed.items():
-            self._say(f"no result yet, the same command tries again: {shown(name)}: {shown(reason, LETTERS)}")
+            failure = f"{for_terminal(name, MAX_NAME)}: {for_terminal(reason, MAX_MESSAGE)}"
+            self._say(f"no result yet, the same command tries again: {failure}")
 
 
 def graded(submission: Submission, settings: Settings, folder: Path) -> Files:
     """Grade one submission with `check` in this process; the report's files. Raises SlotError without a sandbox."""
     torch.set_num_threads(cores())  # Dask starts its processes with one
-    source, root = folder / "submission", Folders(folder / "run")
+    source, root = folder / "submission", RunPaths(folder / "run")
     for name, content in submission.files.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes(content)
-    size, isolate = contract.load(settings.profile), {"sandbox": sandbox, "trusted": trusted}[settings.isolation]
+    isolation = {"sandbox": Bubblewrap, "trusted": Unsandboxed}[settings.isolation]
+    profile = contract.load(settings.profile)
+    options = CheckOptions(profile=profile, key=settings.key, seed=settings.seed, isolation=isolation)
     try:
-        check(source, root.root, size, settings.key, settings.seed, isolate, Console(quiet=True), submission.name)
-    except intake.SubmissionError as error:
+        check(source, root.root, options, Console(quiet=True), submission.name)
+    except SubmissionError as error:
         return rejection(submission.name, str(error))
     except IsolationError as error:
         raise SlotError(str(error)) from None
@@ -226,12 +230,12 @@ def graded(submission: Submission, settings: Settings, folder: Path) -> Files:
 
 def rejection(name: str, reason: str) -> Files:
     """The report of a submission that was not graded: 0 points, and why."""
-    row = grade.Row(
-        id="submission", met=False, points=0, max=0, asks="A submission that can be graded", seen="", message=reason
-    )
-    result = grade.Report(name, passed=False, points=0, rows=[row], isolation="nothing was run", record={})
-    content = {"schema": grade.SCHEMA, **asdict(result)}
-    return {"report.json": json.dumps(content, indent=1) + "\n"}
+    row = Row(
+        id="submission", status="unmet", points=0, max=0, asks="A submission that can be graded", seen="",
+        message=reason,
+    )  # fmt: skip
+    report = Report(name, passed=False, points=0, rows=[row], isolation="nothing was run", record=None)
+    return {"report.json": json_report.text(report)}
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -239,14 +243,6 @@ def _entries(folder: Path) -> list[Path]:
     if not 1 <= len(entries) <= MOST:
         raise BatchError(f"{folder} has {len(entries):,} entries: a batch takes 1 to {MOST:,} submissions")
     return entries
-
-
-def read_entry(entry: Path) -> dict[str, bytes]:
-    """A submission's files by name. Raises intake.SubmissionError if it cannot be taken in."""
-    with tempfile.TemporaryDirectory(prefix="grader-intake-") as place:
-        source = Path(place, "source")
-        intake.take(entry, source)
-        return {str(path.relative_to(source)): path.read_bytes() for path in source.rglob("*") if path.is_file()}
 
 
 def _settings(args: argparse.Namespace, path: Path) -> Settings:
@@ -271,39 +267,5 @@ def plain_name(name: str) -> str:
 def safe_name(name: str) -> str:
     """A folder name for an entry: what of its name is harmless, and a hash that no other name has."""
     letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    words = re.sub("[^a-z0-9]+", "-", letters)[:SHOWN].strip("-") or "submission"
+    words = re.sub("[^a-z0-9]+", "-", letters)[:MAX_NAME].strip("-") or "submission"
     return f"{words}-{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
-
-
-def shown(text: str, most: int = SHOWN) -> str:
-    """Somebody else's text for the terminal: short, without control characters or markup."""
-    return grade.printable(text if len(text) <= most else f"{text[: most - 3]}...")
-
-
-def write_results(results: list[Result], settings: Settings, folder: Path) -> None:
-    """Write `results.csv` and `results.json`; the key stays in the journal."""
-    common = {name: value for name, value in asdict(settings).items() if name != "key"}
-    content = {**common, "results": [asdict(result) for result in results]}
-    write_whole(folder / "results.json", json.dumps(content, indent=1) + "\n")
-    write_whole(folder / "results.csv", as_csv(results))
-
-
-def as_csv(results: list[Result]) -> str:
-    """A row a submission; no cell that a spreadsheet would compute."""
-    lines = list(dict.fromkeys(line for result in results for line in result.lines))
-    text = io.StringIO()
-    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")
-    writer.writerow(["name", "points", "passed", *lines, "seconds", "message", "folder"])
-    for result in results:
-        points = [result.lines.get(line, "") for line in lines]
-        row = [result.name, result.points, "yes" if result.passed else "no", *points, result.seconds]
-        writer.writerow(map(cell, [*row, result.message, result.folder]))
-    return text.getvalue()
-
-
-def cell(value: object) -> str:
-    """A value as a cell: without control characters, and with a quote in front of what a spreadsheet would compute."""
-    if isinstance(value, int | float):
-        return f"{value:g}"
-    text = untrusted.printable(str(value))
-    return f"'{text}" if unicodedata.normalize("NFKC", text).strip().startswith(FORMULA) else text

@@ -13,11 +13,12 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as checked_dataclass
 
 from grader.common.atomic_write import write_whole
+from grader.common.errors import GraderError
 
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
-class JournalError(Exception):
+class JournalError(GraderError):
     """The journal cannot be gone on with; the message is one line."""
 
 

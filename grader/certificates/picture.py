@@ -8,30 +8,15 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from grader.certificates.credential import Award
-from grader.common.contract import WORKERS, Profile
-from grader.common.untrusted import printable
-from grader.grading.rubric import MUST_PASS, RUBRIC
+from grader.common.text import one_line
 
 INK, QUIET, LINE = "#0b3c5d", "#566172", "#b8c4d0"
 LETTERS = 60  # of a name
 
 
-def shown(size: Profile, points: float) -> tuple[str, ...]:
-    """What a run of this size that passed has shown, a sentence a line: no more than every pass does."""
-    asked = {line.id: line.asks for line in RUBRIC}
-    return (
-        f"{WORKERS} Horovod workers trained one network, over {size.epochs} epochs of {size.train_images:,} images of "
-        f"re-keyed CIFAR-10, and earned {points:g} of 100 points.",
-        "A grader that watched the run from inside and outside saw:",
-        *(f"{asked[id][0].lower()}{asked[id][1:]}{'.' if id == MUST_PASS[-1] else ';'}" for id in MUST_PASS),
-        f"The target is {size.target:.1%} of {size.test_images:,} images.",
-    )
-
-
-def preview(points: float, size: Profile, target: Path) -> None:
-    """Write what a learner's certificate may look like; nobody signs it."""
-    since = datetime.now(UTC)
-    draw(Award("Your name", "", "your points", shown(size, points), since), None, target)
+def preview(shown: tuple[str, ...], target: Path) -> None:
+    """Write what a learner's certificate may look like; nobody signs it. `shown` is what the run has shown."""
+    draw(Award("Your name", "", "your points", shown, datetime.now(UTC)), None, target)
 
 
 def draw(award: Award, issuer: str | None, target: Path) -> None:
@@ -44,7 +29,7 @@ def draw(award: Award, issuer: str | None, target: Path) -> None:
         ax.add_patch(_frame(inset, width))
     rows = [
         (0.83, "Certificate", 40, INK), (0.75, "This certifies that", 15, QUIET),
-        (0.665, printable(award.name)[:LETTERS], 32, INK), (0.595, "has completed", 15, QUIET),
+        (0.665, one_line(award.name)[:LETTERS], 32, INK), (0.595, "has completed", 15, QUIET),
         (0.53, award.course, 24, INK), (0.465, f"with {award.grade}", 17, INK),
     ]  # fmt: skip
     rows += [(0.39 - 0.037 * at, line, 11.5, QUIET) for at, line in enumerate(_lines(award))]
@@ -71,6 +56,6 @@ def _foot(ax, award: Award, issuer: str | None) -> None:
     until = f", valid until {award.until:%d %B %Y}" if award.until else ""
     ax.plot([0.1, 0.9], [0.17, 0.17], color=LINE, linewidth=0.8)
     ax.text(0.1, 0.13, f"{award.since:%d %B %Y}{until}", size=13, color=INK, va="center")
-    ax.text(0.9, 0.13, printable(issuer or "")[:LETTERS], size=13, color=INK, va="center", ha="right", parse_math=False)
+    ax.text(0.9, 0.13, one_line(issuer or "")[:LETTERS], size=13, color=INK, va="center", ha="right", parse_math=False)
     told = "This file holds a signed Open Badges 3.0 credential: python -m grader verify FILE"
     ax.text(0.5, 0.075, told if issuer else "", size=9, color=QUIET, ha="center", va="center")

@@ -6,7 +6,7 @@ import sys
 from rich.console import Console
 
 from grader.certificates import credential, issuer
-from grader.common.untrusted import printable
+from grader.common.text import one_line
 
 STATES = {"valid": 0, "tampered": 1, "expired": 3, "unknown issuer": 4, "no certificate": 5}  # exit status
 
@@ -23,9 +23,9 @@ def run(args: argparse.Namespace, console: Console) -> int:
         print(f"grader: {error}", file=sys.stderr)
         return 2
     found = credential.verify(credential.token_of(args.file), issuers)
-    console.print(f"{found.state}: {printable(found.reason)}", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{found.state}: {one_line(found.reason)}", highlight=False, soft_wrap=True, markup=False)
     if award := found.award:
         until = f", until {award.until:%Y-%m-%d}" if award.until else ""
         text = f"{award.name} ({award.student}), {award.course}: {award.grade}, {award.since:%Y-%m-%d}{until}"
-        console.print(printable(text), highlight=False, soft_wrap=True, markup=False)
+        console.print(one_line(text), highlight=False, soft_wrap=True, markup=False)
     return STATES[found.state]

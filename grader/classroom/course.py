@@ -15,8 +15,9 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config, PyFileConfigLoader
 
+from grader.common.errors import GraderError
 from grader.common.private_file import once
-from grader.common.untrusted import printable
+from grader.common.text import one_line
 
 warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own use of its database, told at every submission
 
@@ -24,7 +25,7 @@ CONFIG = "nbgrader_config.py"
 ERROR = re.compile(r"[\w.]*(Error|Exception): ")  # what ends a traceback
 
 
-class CourseError(Exception):
+class CourseError(GraderError):
     """The course folder is not as it must be; the message is one line that says what to do."""
 
 
@@ -40,7 +41,7 @@ def succeed(result: dict, failed: str) -> None:
     if lines[-1] == "KeyboardInterrupt":  # a traceback's end; elsewhere it may be a learner's text
         raise KeyboardInterrupt
     errors = [line for line in lines if ERROR.match(line) and "above traceback" not in line]
-    raise CourseError(f"{failed}: {printable((errors or lines)[-1])[:300]}")
+    raise CourseError(f"{failed}: {one_line((errors or lines)[-1], 300)}")
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.plugins import ExportPlugin, LateSubmissionPlugin
 from traitlets import Enum, Float
 
-from grader.batch.grade_batch import cell
+from grader.common.text import for_csv
 
 DAY = 24 * 3600
 
@@ -43,7 +43,7 @@ class LmsExport(ExportPlugin):
                 scores = [score(gradebook, assignment.name, student.id) for assignment in assignments]
                 names = (student.id, student.last_name or "", student.first_name or "", student.email or "")
                 written = ["" if one is None else one for one in scores]
-                writer.writerow(map(cell, [*names, *written, float(sum(one or 0 for one in scores))]))
+                writer.writerow(map(for_csv, [*names, *written, float(sum(one or 0 for one in scores))]))
 
 
 def score(gradebook: Gradebook, assignment: str, student: str) -> float | None:

@@ -1,9 +1,16 @@
-"""How a submission is run and what it must reach: declared in `profiles.json`, a size each."""
+"""The contract between a submission and the grader: file names, limits, and the sizes of a run in `profiles.json`."""
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
 
+ENTRY = "train.py"  # the file of a submission that is launched
+CHECKPOINT, METRICS = "model.pt", "metrics.jsonl"  # what a run must leave in its output folder
+MAX_CHECKPOINT_BYTES = 8 * 2**20  # ResNet9(width=16) has 1.7 MiB
+MAX_METRICS_BYTES = 2**20
+MAX_OUTPUT_BYTES = 2**20  # of what the workers print; the rest is dropped
+MAX_WORKER_LOG_BYTES = 16 * 2**20  # for one worker; an honest run's log has less than 4 MiB
+MAX_TIMELINE_BYTES = 4 * 2**20  # an honest run's timeline of three updates has 0.1 MiB
 WORKERS = 4
 NETWORK_WIDTH = 16
 BASE_RATE = 0.1  # of the starter, for one worker

@@ -30,8 +30,3 @@ def read(path: Path, most: int, tail: bool = False, owner: int | None = None) ->
         return os.pread(descriptor, most, max(0, found.st_size - most))
     finally:
         os.close(descriptor)
-
-
-def printable(text: str) -> str:
-    """Text with a space in place of each control character: one line, and nothing that steers a terminal."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

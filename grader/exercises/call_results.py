@@ -6,9 +6,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from grader.common.text import one_line
 from grader.sandbox.guest_scripts.call_functions import TEXT, UnfitError, called, plain
 
-SHOWN = 400  # letters of a call or an answer in a message
+MAX_SHOWN = 400  # characters of a call or an answer in a message
 
 
 class Outcome(BaseModel):
@@ -59,7 +60,6 @@ def told(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
-def shown(text: str, most: int = SHOWN) -> str:
-    """Text from a learner in one line that cannot steer a terminal, cut to `most` letters."""
-    short = text if len(text) <= most else text[: most - 4] + " ..."
-    return "".join(letter if letter.isprintable() else " " for letter in short)
+def shown(text: str, max_length: int = MAX_SHOWN) -> str:
+    """Text from a learner, short enough for a message."""
+    return one_line(text, max_length)

@@ -23,7 +23,7 @@ START_SECONDS = 60  # for Python and PyTorch, on a busy machine
 ESCAPED = 7  # bytes at most for a byte of an outcome, as JSON in JSON
 
 
-def grade(cells: Mapping[str, str], key: str, isolate: Isolation) -> list[Judgement]:
+def grade(cells: Mapping[str, str], key: str, isolation: type[Isolation]) -> list[Judgement]:
     """Judge the cells of one learner, by exercise id, in one start of the sandbox; the same key gives the same result.
 
     A cell is all the code that the function needs, imports included. Raises KeyError for an unknown id, and
@@ -31,20 +31,20 @@ def grade(cells: Mapping[str, str], key: str, isolate: Isolation) -> list[Judgem
     """
     sheets = [draw(exercises.get(id), key) for id in cells]
     fitting = [sheet for sheet in sheets if len(cells[sheet.id].encode(errors="replace")) <= MAX_CELL_BYTES]
-    judged = {given.id: given for given in _grade_fitting(fitting, cells, isolate)}
+    judged = {given.id: given for given in _grade_fitting(fitting, cells, isolation)}
     too_large = f"the cell has more than {MAX_CELL_BYTES:,} bytes"
     return [judged.get(sheet.id) or scoring.refused(sheet, too_large) for sheet in sheets]
 
 
-def _grade_fitting(sheets: list[Sheet], cells: Mapping[str, str], isolate: Isolation) -> list[Judgement]:
+def _grade_fitting(sheets: list[Sheet], cells: Mapping[str, str], isolation: type[Isolation]) -> list[Judgement]:
     if not sheets:
         return []
     source = {run_in_sandbox.PROGRAM: Path(call_functions.__file__).read_bytes()}
     most = 1024 + ESCAPED * call_functions.LINE_BYTES * sum(len(sheet.calls) for sheet in sheets)
     seconds = START_SECONDS + EXERCISE_SECONDS * len(sheets)
     try:
-        content = run_in_sandbox.answer(source, {"questions.json": questions(sheets, cells)}, most, seconds, isolate)
-    except run_in_sandbox.BoxError as error:
+        content = run_in_sandbox.answer(source, {"questions.json": questions(sheets, cells)}, most, seconds, isolation)
+    except run_in_sandbox.NoAnswerError as error:
         return [scoring.refused(sheet, f"the run of all cells together failed: {error}") for sheet in sheets]
     return judge(sheets, content)
 

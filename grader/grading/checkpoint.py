@@ -9,7 +9,8 @@ import numpy as np
 from pydantic import BaseModel, Field, NonNegativeFloat, PositiveInt, ValidationError
 
 from grader.common import untrusted
-from grader.common.contract import NETWORK_WIDTH
+from grader.common.contract import MAX_CHECKPOINT_BYTES, MAX_METRICS_BYTES, NETWORK_WIDTH
+from grader.common.text import one_line
 from grader.run.rekeyed_data import Rekeyed
 from grader.sandbox import run_in_sandbox
 from grader.sandbox.isolation import Isolation
@@ -17,8 +18,6 @@ from grader.sandbox.isolation import Isolation
 CLASSIFY = Path(__file__).parents[1] / "sandbox" / "guest_scripts" / "classify_images.py"
 CLASSES = 10
 SECONDS = 120  # for 10,000 images: they take 10 on two cores
-MAX_CHECKPOINT_BYTES = 8 * 2**20  # ResNet9(width=16) has 1.7 MiB
-MAX_METRICS_BYTES = 2**20
 
 
 class EvaluationError(untrusted.UnreadableError):
@@ -71,7 +70,7 @@ class Measured:
     secret: float
 
 
-def measure(path: Path, data: Rekeyed, isolate: Isolation) -> Measured:
+def measure(path: Path, data: Rekeyed, isolation: type[Isolation]) -> Measured:
     """Classify the visible and the secret test images with a checkpoint, in a second sandbox.
 
     The checkpoint and the images without their labels go in, logits come out; the labels stay here. Raises
@@ -83,10 +82,10 @@ def measure(path: Path, data: Rekeyed, isolate: Isolation) -> Measured:
     most = len(records) * CLASSES * 4 + 1000
     try:
         answered = run_in_sandbox.answer(
-            {run_in_sandbox.PROGRAM: CLASSIFY.read_bytes()}, inputs, most, SECONDS, isolate
+            {run_in_sandbox.PROGRAM: CLASSIFY.read_bytes()}, inputs, most, SECONDS, isolation
         )
         told, logits = _read_answer(answered, len(records))
-    except run_in_sandbox.BoxError as error:
+    except run_in_sandbox.NoAnswerError as error:
         raise EvaluationError(f"{path.name} could not be evaluated: {error}") from None
     if told.error:
         raise EvaluationError(f"{path.name} {told.error}")
@@ -104,10 +103,10 @@ def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
             raise ValueError
         logits = np.frombuffer(rest, "<f4").reshape(-1, CLASSES) if not told.error else np.zeros((images, CLASSES))
     except ValueError:
-        raise run_in_sandbox.BoxError("its answer is garbled") from None
+        raise run_in_sandbox.NoAnswerError("its answer is garbled") from None
     if len(logits) != images:
-        raise run_in_sandbox.BoxError(f"it classified {len(logits)} of {images} images")
-    return told.model_copy(update={"error": untrusted.printable(told.error)}), logits
+        raise run_in_sandbox.NoAnswerError(f"it classified {len(logits)} of {images} images")
+    return told.model_copy(update={"error": one_line(told.error)}), logits
 
 
 def agrees(reported: float, measured: float, images: int) -> bool:

@@ -1,29 +1,29 @@
-"""The report of one check: judged once, then shown in the terminal and written as JSON."""
+"""Judges one run by the rubric: the evidence becomes a report."""
 
-import json
 import platform
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from grader.common import untrusted
-from grader.common.atomic_write import write_whole
+from grader.common.contract import WORKERS, Profile
 from grader.grading.evidence import Evidence
 from grader.grading.rubric import MUST_PASS, RUBRIC, Line
 
-SCHEMA = 1
+FIRST = RUBRIC[0].id  # while this line is not met there is nothing to judge the others by
+Status = Literal["met", "unmet", "excused", "not_judged"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A rubric line as judged. `met`: whether in truth; a line that only follows from another keeps its points."""
+    """A rubric line as it was judged.
+
+    `status` is `met`; `unmet`; `excused`, where it is not met because another line is not, and keeps its points; or
+    `not_judged`, where the first line is not met. `max` is the number of points that it can earn.
+    """
 
     id: str
-    met: bool
+    status: Status
     points: float
     max: int
     asks: str
@@ -31,39 +31,59 @@ class Row:
     message: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """What a grade was measured with. The key is kept as its SHA-256, because it may be the instructor's secret.
+
+    `cpu_seconds`: by rank. `secret_accuracy`: on the images that the run never saw, 0 to 1, if it was measured.
+    """
+
+    profile: dict
+    seed: int
+    key_sha256: str
+    seconds: float
+    versions: dict[str, str]
+    source_sha256: str
+    cpu_seconds: dict[int, float]
+    secret_accuracy: float | None
+
+
 @dataclass(frozen=True)
 class Report:
-    """A grade: `passed`, points of 100, and its rows; `isolation` says what held the run."""
+    """A grade: whether it is a pass, its points of 100, and its rows. `isolation` says what held the run.
+
+    `record` is None for a submission that was not run.
+    """
 
     submission: str
     passed: bool
     points: float
     rows: list[Row]
     isolation: str
-    record: dict
+    record: RunRecord | None
 
 
-def judge(evidence: Evidence, submission: str, record: dict) -> Report:
-    """Apply the rubric in order."""
+def judge(evidence: Evidence, submission: str, record: RunRecord | None) -> Report:
+    """Apply the rubric, line by line."""
     rows: dict[str, Row] = {}
     for line in RUBRIC:
         rows[line.id] = _judge_line(line, evidence, rows)
-    passed = all(rows[name].met for name in MUST_PASS)
+    passed = all(rows[id].status == "met" for id in MUST_PASS)
     points = sum(row.points for row in rows.values())
     return Report(submission, passed, points, list(rows.values()), evidence.run.isolation, record)
 
 
 def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
-    first = RUBRIC[0].id
-    if line.id != first and not rows[first].met:
-        return Row(line.id, False, 0, line.points, line.asks, "not judged", f'First: "{rows[first].asks}".')
+    """`rows` are those of the lines above."""
+    if line.id != FIRST and rows[FIRST].status != "met":
+        return Row(line.id, "not_judged", 0, line.points, line.asks, "not judged", f'First: "{rows[FIRST].asks}".')
     finding = line.check(evidence)
-    causes = [name for name in line.follows if not rows[name].met]
+    causes = [id for id in line.follows if rows[id].status != "met"]
     if finding.share < 1 and causes and _excusable(evidence):
         message = f'Follows from the line "{rows[causes[0]].asks}", and costs nothing more.'
-        return Row(line.id, False, line.points, line.points, line.asks, finding.seen, message)
-    points = line.points * finding.share
-    return Row(line.id, finding.share == 1, points, line.points, line.asks, finding.seen, finding.advice)
+        return Row(line.id, "excused", line.points, line.points, line.asks, finding.seen, message)
+    status = "met" if finding.share == 1 else "unmet"
+    return Row(line.id, status, line.points * finding.share, line.points, line.asks, finding.seen, finding.advice)
 
 
 def _excusable(evidence: Evidence) -> bool:
@@ -78,26 +98,13 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), "torch": torch.__version__, "horovod": version("horovod")}
 
 
-def write_json(report: Report, path: Path) -> None:
-    """Write the report as JSON, whole or not at all."""
-    write_whole(path, json.dumps({"schema": SCHEMA, **asdict(report)}, indent=1) + "\n")
-
-
-def printable(text: str) -> str:
-    """Text from a submission without control characters or markup: it must not steer the terminal."""
-    return escape(untrusted.printable(text))
-
-
-def show(report: Report, console: Console) -> None:
-    """Print the grade card."""
-    table = Table(title=f"Grade card: {printable(report.submission)}", title_justify="left", show_lines=True)
-    table.add_column("Points", justify="right", no_wrap=True)
-    table.add_column("What is asked")
-    table.add_column("What was seen, and what to change", ratio=1)
-    for row in report.rows:
-        seen = printable(row.seen) + (f"\n[bold]{printable(row.message)}[/]" if row.message else "")
-        table.add_row(f"[{'green' if row.met else 'red'}]{row.points:g} / {row.max}[/]", row.asks, seen)
-    console.print(table)
-    verdict = "[bold green]PASSED[/]" if report.passed else "[bold red]NOT PASSED[/]"
-    console.print(f"{verdict}  {report.points:g} of 100 points", highlight=False)
-    console.print(f"isolation: {report.isolation}", highlight=False)
+def shown_by_a_pass(profile: Profile, points: float) -> tuple[str, ...]:
+    """What a run of this size that passed has shown, in sentences for its certificate: no more than every pass does."""
+    asked = {line.id: line.asks for line in RUBRIC}
+    return (
+        f"{WORKERS} Horovod workers trained one network, over {profile.epochs} epochs of {profile.train_images:,} "
+        f"images of re-keyed CIFAR-10, and earned {points:g} of 100 points.",
+        "A grader that watched the run from inside and outside saw:",
+        *(f"{asked[id][0].lower()}{asked[id][1:]}{'.' if id == MUST_PASS[-1] else ';'}" for id in MUST_PASS),
+        f"The target is {profile.target:.1%} of {profile.test_images:,} images.",
+    )

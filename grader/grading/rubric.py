@@ -12,10 +12,11 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from cifar.support.horovodrun import read_line
 from grader.common.contract import BASE_RATE, WORKERS
+from grader.grading import gradient_analysis, shard_analysis
 from grader.grading.checkpoint import agrees
-from grader.grading.evidence import Evidence
-from grader.run import worker_log
+from grader.grading.evidence import Evidence, Missing
 from grader.run.worker_log import Update
 
 OTHER_BATCH = f"B is the per-worker batch; the global batch is {WORKERS} times as large."
@@ -83,6 +84,7 @@ def ends(seen: Evidence) -> Finding:
 
 
 UNEVEN = "All workers must make the same number of updates: give each equally many batches."
+LAUNCHERS_OWN = ("Traceback", "Terminated", "During handling")  # these lines do not say what went wrong
 SHUT_DOWN = "Horovod has been shut down"  # what the other workers say when one has ended or failed
 CAUSES = {  # what Horovod's own complaints mean, by a pattern of what stands in the log
     r"_allreduce_delay|backward_passes_per_step": "Step the optimizer that hvd.DistributedOptimizer returned.",
@@ -91,14 +93,14 @@ CAUSES = {  # what Horovod's own complaints mean, by a pattern of what stands in
 
 def _last_error(log: str) -> str:
     """The last thing that a worker complained of; the launcher's own lines, and mere consequences, are left out."""
-    said = re.findall(r"^\[(\d+)\]<stderr>:(\S.*)$", log, flags=re.MULTILINE)
-    said = [(rank, text) for rank, text in said if not text.startswith(("Traceback", "Terminated", "During handling"))]
+    lines = [line for line in map(read_line, log.split("\n")) if line.stream == "stderr" and re.match(r"\S", line.text)]
+    said = [(line.rank, line.text) for line in lines if not line.text.startswith(LAUNCHERS_OWN)]
     errors = [(rank, text) for rank, text in said if re.match(r"[\w.]*(Error|Exception)\b", text)] or said
     if not errors:
         return "The workers said nothing of it: run the command by hand."
     causes = [(rank, text) for rank, text in errors if SHUT_DOWN not in text]
     if not causes:
-        waited = ", ".join(sorted({rank for rank, _ in errors}))
+        waited = ", ".join(map(str, sorted({rank for rank, _ in errors})))
         return f"Worker {waited} still waited for the others when one of them ended. {UNEVEN}"
     rank, text = causes[-1]
     known = [advice for pattern, advice in CAUSES.items() if re.search(pattern, log)]
@@ -145,7 +147,7 @@ def _exchanged(seen: Evidence) -> Finding | None:
 
 def _at_work(seen: Evidence) -> Finding | None:
     """A worker that computes next to nothing cannot have contributed gradients."""
-    stuck = seen.run.stopped and seen.checkpoint is None  # which cannot pass, so that stopping hides nothing
+    stuck = seen.run.stopped and not seen.checkpoint  # which cannot pass, so that stopping hides nothing
     used = seen.run.outside.cpu_moving if stuck else seen.run.outside.cpu_seconds
     if len(used) < WORKERS or not any(used.values()):
         return None  # a run too short to be looked at
@@ -160,18 +162,18 @@ def _at_work(seen: Evidence) -> Finding | None:
 def _applied(seen: Evidence) -> Finding:
     """What the workers' own lines say of their gradients: projections of what each computed and of what it applied."""
     updates = min(len(worker.updates) for worker in seen.workers)
-    steps = worker_log.averaging(seen.workers)
+    steps = gradient_analysis.averaging(seen.workers)
     if len(steps) < 0.8 * updates and not _diverged(seen):
         told = f"gradients were seen at {len(steps)} of {updates} updates"
         return Finding(0, told, "Use loss.backward() and a torch.optim optimizer, and leave their hooks alone.")
-    wrong = [step for step in steps if step.fit < FIT]
+    wrong = [step for step in steps if step.cosine_to_mean < FIT]
     if not wrong:
-        scale = statistics.median(step.scale for step in steps) if steps else 1
+        scale = statistics.median(step.length_ratio for step in steps) if steps else 1
         return Finding(1, f"applied the mean at {len(steps)} of {updates} updates, {scale:.2g} times its length")
     told = f"not the mean at {len(wrong)} of {updates} updates, first at update {wrong[0].update}"
-    if all(step.alone > FIT for step in wrong):
+    if all(step.cosine_to_own > FIT for step in wrong):
         return Finding(0, f"{told}: each worker applied its own gradient", "Step the wrapped optimizer, not the base.")
-    if all(step.first > FIT for step in wrong):
+    if all(step.cosine_to_rank0 > FIT for step in wrong):
         return Finding(0, f"{told}: all applied worker 0's gradient", "Average gradients: hvd.allreduce, no broadcast.")
     return Finding(0, told, "Average every parameter's gradient over the workers before each step.")
 
@@ -179,7 +181,7 @@ def _applied(seen: Evidence) -> Finding:
 def _diverged(seen: Evidence) -> bool:
     """Whether the run ended in numbers that are none, weights included."""
     losses = [update.loss for worker in seen.workers for update in worker.updates[-1:]]
-    return seen.checkpoint is None and any(loss is not None and not math.isfinite(loss) for loss in losses)
+    return not seen.checkpoint and any(loss is not None and not math.isfinite(loss) for loss in losses)
 
 
 def same_start(seen: Evidence) -> Finding:
@@ -190,7 +192,7 @@ def same_start(seen: Evidence) -> Finding:
     if odd:
         advice = "Call hvd.broadcast_parameters(net.state_dict(), root_rank=0) before the first update."
         return Finding(0, f"worker {', '.join(odd)} started from other weights than worker 0", advice)
-    if differ := worker_log.first_difference(seen.workers):
+    if differ := gradient_analysis.first_difference(seen.workers):
         advice = "All workers must apply the same gradient with the same rate, and optimizers with the same state."
         return Finding(0, f"same start, but weights differ between workers after update {differ}", advice)
     return Finding(1, f"hash {starts[0]:08x} on all {len(starts)} workers at the start, equal after {updates} updates")
@@ -198,10 +200,10 @@ def same_start(seen: Evidence) -> Finding:
 
 def shards(seen: Evidence) -> Finding:
     """Each training image is used once an epoch, by one worker, in a new order each epoch"""
-    if (twice := worker_log.repeated_at_once(seen.workers)) > 0.02:
+    if (twice := shard_analysis.repeated_at_once(seen.workers)) > 0.02:
         advice = f"Give each worker its own {1 / WORKERS:.0%} of the shuffle: shard(order, hvd.rank(), hvd.size())."
         return Finding(0, f"{twice:.0%} of an update's images are used by several workers", advice)
-    epochs = worker_log.epochs(seen.workers, seen.profile.train_images)
+    epochs = shard_analysis.epochs(seen.workers, seen.profile.train_images)
     if not epochs:
         return Finding(0, "less than an epoch was seen", "Let all workers use all training images once an epoch.")
     covered, repeated = min(epoch.covered for epoch in epochs), max(epoch.repeated for epoch in epochs)
@@ -209,7 +211,7 @@ def shards(seen: Evidence) -> Finding:
     if repeated > 0.01 or covered < 0.97:
         advice = "Together the workers must use all training images once an epoch: check rank and size in the shard."
         return Finding(0, told, advice)
-    if any(worker_log.same_order(worker, len(epochs)) for worker in seen.workers):
+    if any(shard_analysis.same_order(worker, len(epochs)) for worker in seen.workers):
         advice = "Shuffle anew each epoch: shuffle(len(train), seed, epoch)."
         return Finding(0.5, f"{told}, always in the same order", advice)
     return Finding(1, told)
@@ -255,8 +257,8 @@ def _scaling(seen: Evidence, peak: float) -> str:
     kind = seen.workers[0].first.optimizer
     if kind != "SGD" or (seen.checkpoint and seen.checkpoint.secret >= seen.profile.target):
         return ""
-    steps = worker_log.averaging(seen.workers)
-    summed = statistics.median(step.scale for step in steps) if steps else 1
+    steps = gradient_analysis.averaging(seen.workers)
+    summed = statistics.median(step.length_ratio for step in steps) if steps else 1
     times = peak * max(1, summed) / BASE_RATE
     if times < WORKERS / 2:
         return f"Scale the rate: {WORKERS} workers' batch is {WORKERS} times as large, so base rate times hvd.size()."
@@ -267,8 +269,8 @@ def _scaling(seen: Evidence, peak: float) -> str:
 
 def checkpoint(seen: Evidence) -> Finding:
     """model.pt is the state dict of the ResNet9(width=16) that the workers trained, after their last update"""
-    if seen.checkpoint is None:
-        return Finding(0, seen.checkpoint_error, "After training, on rank 0: training.save(net, args.output_dir).")
+    if not seen.checkpoint:
+        return Finding(0, seen.checkpoint.reason, "After training, on rank 0: training.save(net, args.output_dir).")
     last = {worker.updates[-1].weights for worker in seen.workers}
     if seen.checkpoint.weights in last:
         return Finding(1, f"weights {seen.checkpoint.weights:08x}, as after the last update")
@@ -298,10 +300,11 @@ def one_writer(seen: Evidence) -> Finding:
 
 def metrics(seen: Evidence) -> Finding:
     """metrics.jsonl has a line an epoch, and its last test accuracy is what the grader measures"""
-    if seen.metrics_error or not seen.metrics:
-        return Finding(0, seen.metrics_error or "metrics.jsonl is empty", "On rank 0, add a line after each epoch.")
+    if not seen.metrics:
+        reason = seen.metrics.reason if isinstance(seen.metrics, Missing) else "metrics.jsonl is empty"
+        return Finding(0, reason, "On rank 0, add a line after each epoch.")
     reported = seen.metrics[-1].test_accuracy
-    if seen.checkpoint is None:
+    if not seen.checkpoint:
         return Finding(0, "there is no model.pt to compare with", "See the line on model.pt.")
     told = f"reported {reported:.2%} after {len(seen.metrics)} epochs, measured {seen.checkpoint.visible:.2%}"
     if not agrees(reported, seen.checkpoint.visible, seen.visible_images):
@@ -311,7 +314,7 @@ def metrics(seen: Evidence) -> Finding:
 
 def target(seen: Evidence) -> Finding:
     """The network reaches the target on test images that the run never saw"""
-    if seen.checkpoint is None:
+    if not seen.checkpoint:
         return Finding(0, "there is no model.pt to test", "See the line on model.pt.")
     if seen.checkpoint.weights not in {update.weights for worker in seen.workers for update in worker.updates}:
         return Finding(0, "model.pt holds other weights than the workers trained", "See the line on model.pt.")

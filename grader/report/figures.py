@@ -91,7 +91,7 @@ def _reported_loss(evidence: Evidence) -> Picture:
     """Training loss by epoch in the run's own words, where no loss module told a worker's."""
     title, expect = "Training loss by epoch", "The loss falls."
     unseen = "No worker's own loss was seen: none of PyTorch's loss modules computed one that is a number."
-    curve = _finite(line.train_loss for line in islice(evidence.metrics, MAX_UPDATES))
+    curve = _finite(line.train_loss for line in islice(evidence.metrics or [], MAX_UPDATES))
     if not np.isfinite(curve).any():
         return Picture("loss", title, expect, unseen)
 
@@ -340,7 +340,7 @@ def accuracy(evidence: Evidence) -> Picture:
     """Test accuracy by epoch, with the target and what the grader measured."""
     title = "Test accuracy by epoch"
     expect = "The reported accuracy rises to above the target, and the grader measures the same."
-    reported = _finite(line.test_accuracy for line in islice(evidence.metrics, MAX_UPDATES)) * 100
+    reported = _finite(line.test_accuracy for line in islice(evidence.metrics or [], MAX_UPDATES)) * 100
     found = evidence.checkpoint
     measured = (
         {"measured, visible images": found.visible * 100, "measured, secret images": found.secret * 100}

@@ -1,20 +1,18 @@
 """The report of one check as a page: one HTML file that needs no script, no network and no other file."""
 
-import re
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from grader.common.atomic_write import write_whole
+from grader.common.text import for_page
 from grader.grading.evidence import Evidence
-from grader.grading.grade import Report, Row
+from grader.grading.grade import Report
 from grader.report import figures
 
 LOG_LINES = 60
 MAX_TEXT = 600  # characters of any one text
-
-TERMINAL_CODE = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?|.)")
 
 
 def write(report: Report, evidence: Evidence, path: Path) -> None:
@@ -29,7 +27,7 @@ def render(report: Report, evidence: Evidence) -> str:
         trim_blocks=True, lstrip_blocks=True,
     ).get_template("html_report.html")  # fmt: skip
     return page.render(
-        report=report, next_step=next_step(report), rows=[(row, _state(row)) for row in report.rows],
+        report=report, next_step=next_step(report),
         advised=any(row.message for row in report.rows),
         pictures=figures.all_pictures(evidence), facts=facts(report, evidence),
         log=evidence.log[-100 * MAX_TEXT :].splitlines()[-LOG_LINES:],
@@ -40,23 +38,12 @@ def _clean(value: object) -> object:
     """A text without terminal codes and control characters, and no longer than MAX_TEXT; anything else as it is."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    text = TERMINAL_CODE.sub("", value[: 2 * MAX_TEXT])
-    text = "".join(letter if letter.isprintable() else " " for letter in text)
-    return text if len(text) <= MAX_TEXT else text[:MAX_TEXT] + " ..."
-
-
-def _state(row: Row) -> str:
-    """`met`, `unmet`, `follows` if not met but counted under another line, `unjudged` if another line comes first."""
-    if row.met:
-        return "met"
-    if row.points == row.max:
-        return "follows"
-    return "unjudged" if row.seen == "not judged" else "unmet"
+    return for_page(value, MAX_TEXT)
 
 
 def next_step(report: Report) -> str:
     """What to do next: the advice of the line that cost most."""
-    unmet = [row for row in report.rows if _state(row) == "unmet"]
+    unmet = [row for row in report.rows if row.status == "unmet"]
     if not unmet:
         return "Every line is met: there is nothing to change."
     dearest = max(unmet, key=lambda row: row.max - row.points)
@@ -71,14 +58,14 @@ def facts(report: Report, evidence: Evidence) -> dict[str, str]:
     told = {
         "Profile": f"{profile.name}: {profile.epochs} epochs of {profile.train_images:,} images, {profile.batch_size} "
         f"images a worker and update, target {profile.target:.2%} of {profile.test_images:,} test images",
-        "Seed": record.get("seed"),
+        "Seed": record.seed if record else None,
         "Duration": f"{run.seconds:.0f} s; " + (run.stopped or f"ended by itself with status {run.status}"),
         "Devices": ", ".join(first.device for first in firsts),
         "Optimizer": ", ".join(dict.fromkeys(first.optimizer for first in firsts)),
         "Between workers": f"{sent[-1][1] / 1e6:,.0f} MB over the loopback" if sent else None,
         "CPU seconds by worker": ", ".join(f"{used[rank]:.0f}" for rank in sorted(used)),
-        "Versions": ", ".join(f"{name} {version}" for name, version in record.get("versions", {}).items()),
-        "Source, SHA-256": record.get("source_sha256"),
+        "Versions": ", ".join(f"{name} {version}" for name, version in (record.versions if record else {}).items()),
+        "Source, SHA-256": record.source_sha256 if record else None,
         "Isolation and limits": report.isolation,
     }
     return {name: str(value) for name, value in told.items() if value not in (None, "")}

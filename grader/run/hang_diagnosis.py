@@ -8,7 +8,8 @@ from pydantic import TypeAdapter
 
 from grader.common import untrusted
 from grader.common.contract import WORKERS
-from grader.sandbox.run_paths import Folders
+from grader.common.text import one_line
+from grader.sandbox.run_paths import RunPaths
 
 Frame = tuple[str, int, str]  # file, line, function
 FRAMES = TypeAdapter(list[Frame])  # innermost call first
@@ -46,10 +47,10 @@ class Place:
         return f"{_workers(ranks)} {doing}{where} after update {self.updates}"
 
 
-def describe(seconds: float, updates: list[int], running: set[int], folders: Folders) -> str:
+def describe(seconds: float, updates: list[int], running: set[int], paths: RunPaths) -> str:
     """One line for the learner about a run that has not moved for so long."""
     gone = [rank for rank in range(WORKERS) if rank not in running]
-    places = {rank: place(folders, rank, updates[rank]) for rank in range(WORKERS) if rank in running}
+    places = {rank: place(paths, rank, updates[rank]) for rank in range(WORKERS) if rank in running}
     alike = defaultdict(list)
     for rank, where in places.items():
         alike[where].append(rank)
@@ -79,24 +80,24 @@ def _likely(places: dict[int, Place], updates: list[int], gone: list[int]) -> st
     return "All wait in the same place: do they call it with tensors of the same names and shapes?"
 
 
-def place(folders: Folders, rank: int, updates: int) -> Place:
+def place(paths: RunPaths, rank: int, updates: int) -> Place:
     """Where a worker stands, by the last stack that its observer wrote."""
-    frames = _last_stack(folders, rank)
-    own = next((frame for frame in frames if _is_learners(frame[0], folders)), None)
-    file, line = (untrusted.printable(own[0].rsplit("/", 1)[-1][:60]), own[1]) if own else ("", 0)
+    frames = _last_stack(paths, rank)
+    own = next((frame for frame in frames if _is_learners(frame[0], paths)), None)
+    file, line = (one_line(own[0].rsplit("/", 1)[-1][:60]), own[1]) if own else ("", 0)
     return Place(updates, _collective(frames), file, line)
 
 
-def _last_stack(folders: Folders, rank: int) -> list[Frame]:
+def _last_stack(paths: RunPaths, rank: int) -> list[Frame]:
     try:
-        lines = untrusted.read(folders.stack(rank), 65536, tail=True).split(b"\n")[:-1]
+        lines = untrusted.read(paths.stack(rank), 65536, tail=True).split(b"\n")[:-1]
         return FRAMES.validate_json(lines[-1])
     except (untrusted.UnreadableError, IndexError, ValueError):
         return []
 
 
-def _is_learners(file: str, folders: Folders) -> bool:
-    return not file.startswith(("/", "<")) or file.startswith(("/submission/source/", f"{folders.source}/"))
+def _is_learners(file: str, paths: RunPaths) -> bool:
+    return not file.startswith(("/", "<")) or file.startswith(("/submission/source/", f"{paths.source}/"))
 
 
 def _collective(frames: list[Frame]) -> str:

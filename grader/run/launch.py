@@ -1,93 +1,95 @@
-"""Runs a submission with `horovodrun` on four workers, isolated as the caller says, under a time limit."""
+"""Runs a submission with `horovodrun` on four workers, isolated as the caller says, under a watchdog."""
 
 import contextlib
 import threading
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from cifar.support.environment import cores
-from grader.common import untrusted
-from grader.common.contract import WORKERS, Profile
-from grader.grading.checkpoint import MAX_CHECKPOINT_BYTES, MAX_METRICS_BYTES
-from grader.run import worker_log
-from grader.run.process_monitor import Outside, Seen
+from grader.common import contract, untrusted
+from grader.common.contract import CHECKPOINT, ENTRY, METRICS, WORKERS, Profile
+from grader.run.process_monitor import OutsideView, ProcessMonitor
+from grader.run.run_progress import RunProgress
+from grader.run.watchdog import Watchdog
 from grader.run.worker_log import updates_so_far
 from grader.sandbox.isolation import Isolation
-from grader.sandbox.run_paths import Folders
-from grader.submission.intake import ENTRY
+from grader.sandbox.run_paths import RunPaths
 
-MAX_LOG_BYTES = 1024 * 1024
-MAX_TIMELINE_BYTES = 4 * 2**20  # of three updates an honest run has 0.1 MiB
-
-Watch = Callable[[float, list[int], Seen, Folders], str]
+SAMPLE_SECONDS = 0.5  # between two looks at a run
 
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended. `stopped` is the grader's reason for ending it, empty if it ended by itself with `status`.
+    """How a run ended: by itself with the exit status `status`, or by the watchdog, which says why in `stopped`.
 
-    `outside`: what was seen without the program's help. `isolation` says what held the run.
+    `outside` is what was seen without the program's help. `isolation` says what held the run.
     """
 
     status: int | None
     seconds: float
-    stopped: str
-    outside: Seen
+    stopped: str | None
+    outside: OutsideView
     isolation: str
 
 
-def command(folders: Folders, profile: Profile, seed: int) -> list[str]:
+def command(paths: RunPaths, profile: Profile, seed: int) -> list[str]:
     """The contract's command line."""
     return [
         "horovodrun", "-np", str(WORKERS), "python", ENTRY,
-        "--data-dir", str(folders.data), "--output-dir", str(folders.output),
+        "--data-dir", str(paths.data), "--output-dir", str(paths.output),
         "--epochs", str(profile.epochs), "--batch-size", str(profile.batch_size), "--seed", str(seed),
     ]  # fmt: skip
 
 
-def run(folders: Folders, profile: Profile, seed: int, isolate: Isolation, watch: Watch) -> Run:
-    """Launch, wait, and bring what the run wrote into `folders`.
+def run(
+    paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation], watchdog: Watchdog, progress: RunProgress
+) -> Run:
+    """Launch the submission, wait for its end, and bring what it wrote into `paths`.
 
-    `watch(seconds, updates by worker, seen from outside, folders)` is called twice a second; a reason it returns ends
-    the run. Nothing that the run started is left when this returns, also after an interrupt. Raises
-    isolation.IsolationError if the isolation cannot be had.
+    Nothing that the run started is left when this returns, also after an interrupt. Raises isolation.IsolationError if
+    the isolation cannot be had.
     """
-    folders.observe.mkdir()
-    folders.output.mkdir()
-    threads = max(1, cores() // WORKERS)
-    started, stopped = time.monotonic(), ""
-    with isolate(lambda inside: command(inside, profile, seed), folders, threads) as running:
-        reader = threading.Thread(target=_keep_log, args=(running.process.stdout, folders.log), daemon=True)
+    paths.observe.mkdir()
+    paths.output.mkdir()
+    with isolation(paths, threads=max(1, cores() // WORKERS)) as isolated:
+        started, stopped = time.monotonic(), None
+        isolated.start(command(isolated.inside, profile, seed))
+        reader = threading.Thread(target=_keep_output, args=(isolated.process.stdout, paths.log), daemon=True)
         reader.start()
-        outside = Outside(running.folders.output, running.processes, running.loopback_bytes)
-        while (status := running.status()) is None and not stopped:
-            time.sleep(0.5)
-            updates = [updates_so_far(running.folders.lines(rank)) for rank in range(WORKERS)]
-            outside.look(min(updates))
-            stopped = watch(time.monotonic() - started, updates, outside.seen, running.folders)
+        monitor = ProcessMonitor(isolated.written.output, isolated.processes, isolated.loopback_bytes)
+        while (status := isolated.poll()) is None and not stopped:
+            time.sleep(SAMPLE_SECONDS)
+            seconds = time.monotonic() - started
+            updates = [updates_so_far(isolated.written.worker_log(rank)) for rank in range(WORKERS)]
+            monitor.sample(min(updates))
+            progress.show(min(updates), seconds)
+            stopped = watchdog.check(seconds, updates, monitor.view, isolated.written)
         seconds = time.monotonic() - started
-        seen = outside.close()
-        if running.folders != folders:
-            _collect(running.folders, folders)
+        outside = monitor.close()
+        if isolated.written != paths:
+            _bring_out(isolated.written, paths)
     reader.join(timeout=5)
-    return Run(status, seconds, stopped, seen, running.isolation)
+    return Run(status, seconds, stopped, outside, isolated.description)
 
 
-def _collect(view: Folders, folders: Folders) -> None:
+def _bring_out(written: RunPaths, paths: RunPaths) -> None:
     """Copy the files that the grader reads, and no others, out of a sandbox."""
-    wanted = {view.output / "model.pt": MAX_CHECKPOINT_BYTES, view.output / "metrics.jsonl": MAX_METRICS_BYTES}
-    wanted |= {view.lines(rank): worker_log.MAX_BYTES for rank in range(WORKERS)}
-    wanted[view.timeline] = MAX_TIMELINE_BYTES
-    for path, most in wanted.items():
+    limits = {
+        written.output / CHECKPOINT: contract.MAX_CHECKPOINT_BYTES,
+        written.output / METRICS: contract.MAX_METRICS_BYTES,
+        written.timeline: contract.MAX_TIMELINE_BYTES,
+        **{written.worker_log(rank): contract.MAX_WORKER_LOG_BYTES for rank in range(WORKERS)},
+    }
+    for path, max_bytes in limits.items():
         with contextlib.suppress(untrusted.UnreadableError):  # one byte too many stays one byte too many
-            (folders.root / path.relative_to(view.root)).write_bytes(untrusted.read(path, most + 1, tail=True))
+            copy = paths.root / path.relative_to(written.root)
+            copy.write_bytes(untrusted.read(path, max_bytes + 1, tail=True))
 
 
-def _keep_log(stream, path: Path) -> None:
+def _keep_output(stream, path: Path) -> None:
     """Drain the run's output for ever, so that it never blocks, but keep only its first part."""
     with path.open("wb") as file:
         while chunk := stream.read1(65536):
-            file.write(chunk[: max(0, MAX_LOG_BYTES - file.tell())])
+            file.write(chunk[: max(0, contract.MAX_OUTPUT_BYTES - file.tell())])
             file.flush()

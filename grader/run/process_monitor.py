@@ -11,7 +11,9 @@ from pathlib import Path
 import inotify_simple
 import psutil
 
-WATCHED = ("model.pt", "metrics.jsonl")
+from grader.common.contract import CHECKPOINT, METRICS
+
+WATCHED = (CHECKPOINT, METRICS)
 WRITTEN = inotify_simple.flags.CLOSE_WRITE | inotify_simple.flags.MOVED_TO
 LOOK_FOR = WRITTEN | inotify_simple.flags.OPEN | inotify_simple.flags.MODIFY  # equal events in a row count as one
 PROCESS_TABLE_EVERY = 4  # samples: looking at all processes costs time that the run needs
@@ -19,11 +21,14 @@ LOOK_SECONDS = 1  # and no more than that, however many there are
 
 
 @dataclass(kw_only=True)
-class Seen:
-    """`cpu_seconds`: by rank, of the workers' processes. `cpu_moving`: the same when the updates last rose in number:
-    workers that wait for a stopped one burn time. `loopback`: (updates made, bytes sent) in order of time; empty where
-    the workers' GPUs exchange directly. `writes`: how often each result file was written between two updates, at the
-    most; None where that could not be watched."""
+class OutsideView:
+    """What was seen of a run from outside.
+
+    `cpu_seconds`: by rank, of the workers' processes. `cpu_moving`: the same when the updates last rose in number, for
+    workers that wait for a stopped one burn time. `running`: ranks whose processes were there at the last look.
+    `loopback`: (updates made, bytes sent) in order of time, empty where the workers' GPUs exchange directly. `writes`:
+    how often each result file was written between two updates, at the most; None where that could not be watched.
+    """
 
     cpu_seconds: dict[int, float] = field(default_factory=dict)
     cpu_moving: dict[int, float] = field(default_factory=dict)
@@ -32,26 +37,26 @@ class Seen:
     writes: dict[str, int] | None = None
 
 
-class Outside:
+class ProcessMonitor:
     """Looks at a run from time to time. `processes` lists its processes, `loopback_bytes` what its loopback carried."""
 
     def __init__(
         self, output: Path, processes: Callable[[], Iterable[psutil.Process]], loopback_bytes: Callable[[], int | None]
     ):
         self.processes, self.loopback_bytes = processes, loopback_bytes
-        self.seen, self.samples, self.updates, self.moved = Seen(), 0, 0, 0
+        self.view, self.samples, self.updates, self.moved = OutsideView(), 0, 0, 0
         self.writes = Writes(output, lambda: self.updates)
 
-    def look(self, updates: int) -> None:
+    def sample(self, updates: int) -> None:
         """Note how things stand after so many updates (of the worker that has made fewest)."""
         self.updates = updates
         if self.samples % PROCESS_TABLE_EVERY == 0:
             self._look_at_processes()
             if updates == 0 or updates > self.moved:
-                self.moved, self.seen.cpu_moving = updates, dict(self.seen.cpu_seconds)
+                self.moved, self.view.cpu_moving = updates, dict(self.view.cpu_seconds)
         self.samples += 1
         if (sent := self.loopback_bytes()) is not None:
-            self.seen.loopback.append((updates, sent))
+            self.view.loopback.append((updates, sent))
 
     def _look_at_processes(self) -> None:
         until, seen = time.monotonic() + LOOK_SECONDS, {}
@@ -63,14 +68,14 @@ class Outside:
                 used = process.cpu_times()
                 seen[rank] = max(seen.get(rank, 0.0), used.user + used.system)
         else:
-            self.seen.running = set(seen)  # a look that took too long tells of none that it is gone
+            self.view.running = set(seen)  # a look that took too long tells of none that it is gone
         for rank, used in seen.items():
-            self.seen.cpu_seconds[rank] = max(self.seen.cpu_seconds.get(rank, 0.0), used)
+            self.view.cpu_seconds[rank] = max(self.view.cpu_seconds.get(rank, 0.0), used)
 
-    def close(self) -> Seen:
-        """Stop looking; what was seen."""
-        self.seen.writes = self.writes.close()
-        return self.seen
+    def close(self) -> OutsideView:
+        """Stop watching. Returns what was seen."""
+        self.view.writes = self.writes.close()
+        return self.view
 
 
 class Writes:

@@ -1,4 +1,4 @@
-"""Runs a short program over something a learner made, isolated, and brings back one file of a known size at most."""
+"""Runs a short program over something that a learner made, isolated, and brings back one file of a known size."""
 
 import tempfile
 import time
@@ -6,63 +6,62 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cifar.support.environment import cores
-from grader.common import untrusted
-from grader.sandbox.isolation import Isolation, Running
-from grader.sandbox.run_paths import Folders
+from grader.common import text, untrusted
+from grader.sandbox.isolation import Isolation
+from grader.sandbox.run_paths import RunPaths
 
 PROGRAM = "main.py"
+ANSWER, LOG = "answer", "log"  # what a program leaves in its output folder
+POLL_SECONDS = 0.02
+MAX_LOG_BYTES = 4096  # of the end of what the program printed
 
 
-class BoxError(Exception):
-    """The program gave no answer; the message is one line, and may hold the learner's own words."""
+class NoAnswerError(Exception):
+    """The program gave no answer. The message is one line, and may hold the learner's own words."""
 
 
 def answer(
-    source: Mapping[str, bytes], data: Mapping[str, bytes], most: int, seconds: float, isolate: Isolation
+    source: Mapping[str, bytes], data: Mapping[str, bytes], max_bytes: int, seconds: float, isolation: type[Isolation]
 ) -> bytes:
     """Run `source["main.py"]` with two arguments: the folder of `data`, and the path of the file to write.
 
-    `isolate` is isolation.sandbox, or isolation.trusted for one's own code. Returns the content of the file, at most
-    `most` bytes. Raises BoxError if it takes longer than `seconds`, fails, or leaves no such file.
+    Returns the content of that file, at most `max_bytes`. Raises NoAnswerError if the program takes longer than
+    `seconds`, fails, or leaves no such file.
     """
     with tempfile.TemporaryDirectory(prefix="grader-box-") as root:
-        folders = Folders(Path(root))
-        for folder, files in {
-            folders.source: source,
-            folders.data: data,
-            folders.output: {},
-            folders.observe: {},
-        }.items():
+        paths = RunPaths(Path(root))
+        for folder, files in {paths.source: source, paths.data: data, paths.output: {}, paths.observe: {}}.items():
             folder.mkdir()
             for name, content in files.items():
                 (folder / name).write_bytes(content)
-        with isolate(_command, folders, cores()) as running:
+        with isolation(paths, threads=cores()) as isolated:
+            isolated.start(_command(isolated.inside))
             deadline = time.monotonic() + seconds
-            while (status := running.status()) is None and time.monotonic() < deadline:
-                time.sleep(0.02)
-            return _result(running, status, most, seconds)
+            while (status := isolated.poll()) is None and time.monotonic() < deadline:
+                time.sleep(POLL_SECONDS)
+            return _result(isolated.written, status, max_bytes, seconds)
 
 
-def _command(inside: Folders) -> list[str]:
-    log = inside.output / "log"  # the output goes to a bounded folder: nobody has to drain a pipe
+def _command(inside: RunPaths) -> list[str]:
+    log = inside.output / LOG  # the program prints into a bounded folder: nobody has to drain a pipe
     script = f'exec python {PROGRAM} "$0" "$1" > {log} 2>&1'
-    return ["sh", "-c", script, str(inside.data), str(inside.output / "answer")]
+    return ["sh", "-c", script, str(inside.data), str(inside.output / ANSWER)]
 
 
-def _result(running: Running, status: int | None, most: int, seconds: float) -> bytes:
+def _result(written: RunPaths, status: int | None, max_bytes: int, seconds: float) -> bytes:
     if status is None:
-        raise BoxError(f"no answer within {seconds:.0f} s")
+        raise NoAnswerError(f"no answer within {seconds:.0f} s")
     if status != 0:
-        raise BoxError(_last_words(running.folders) or f"it ended with status {status}")
+        raise NoAnswerError(_last_words(written) or f"it ended with status {status}")
     try:
-        return untrusted.read(running.folders.output / "answer", most)
+        return untrusted.read(written.output / ANSWER, max_bytes)
     except untrusted.UnreadableError as error:
-        raise BoxError(str(error)) from None
+        raise NoAnswerError(str(error)) from None
 
 
-def _last_words(folders: Folders) -> str:
+def _last_words(written: RunPaths) -> str:
     try:
-        lines = untrusted.read(folders.output / "log", 4096, tail=True).decode(errors="replace").split("\n")
+        lines = untrusted.read(written.output / LOG, MAX_LOG_BYTES, tail=True).decode(errors="replace").split("\n")
     except untrusted.UnreadableError:
         return ""
-    return next((untrusted.printable(line.strip())[:300] for line in reversed(lines) if line.strip()), "")
+    return next((text.one_line(line.strip(), 300) for line in reversed(lines) if line.strip()), "")

@@ -9,8 +9,8 @@ HOOKS = Path(__file__).parents[1] / "run" / "hooks"
 
 
 @dataclass(frozen=True)
-class Folders:
-    """The folders of one run below `root`: its copy of the source, its data, what it writes, what was seen of it."""
+class RunPaths:
+    """The folders and files of one run below `root`: source, data, output, what was observed, and the report."""
 
     root: Path
 
@@ -35,8 +35,8 @@ class Folders:
         """All of them."""
         return self.source, self.data, self.output, self.observe
 
-    def lines(self, rank: int) -> Path:
-        """What a worker's observer wrote, a line an update."""
+    def worker_log(self, rank: int) -> Path:
+        """What a worker's observer wrote: one line per update."""
         return self.observe / f"rank{rank}.jsonl"
 
     def stack(self, rank: int) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Literal
 
-from grader.submission.intake import quoted
+from grader.common.text import quoted
 
 MAX_BYTES = 5 * 2**20
 MAX_CELLS = 1000

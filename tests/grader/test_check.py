@@ -11,10 +11,9 @@ from pathlib import Path
 import psutil
 from rich.console import Console
 
-from grader.check import check
+from grader.check import CheckOptions, check
 from grader.common import contract
 from grader.grading.grade import Report
-from grader.sandbox.isolation import sandbox
 from tests.conftest import REPOSITORY, run_python, until
 
 STARTER = REPOSITORY / "source_code" / "assignment"
@@ -24,7 +23,8 @@ SUBMISSIONS = REPOSITORY / "tests" / "submissions"
 
 def grade(submission: Path, root: Path, size: str = "fast") -> Report:
     quiet = Console(quiet=True)
-    result = check(submission, root, contract.load(size), "a test's key", seed=1, isolate=sandbox, console=quiet)
+    options = CheckOptions(profile=contract.load(size), key="a test's key", seed=1)
+    result = check(submission, root, options, quiet)
     assert workers_left(root) == []
     return result
 
@@ -47,10 +47,10 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASSED  100 of 100 points" in done.stdout
     written = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert (written["schema"], written["passed"], written["points"]) == (1, True, 100)
+    assert (written["schema"], written["passed"], written["points"]) == (2, True, 100)
     assert written["isolation"].startswith("bubblewrap")
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
-    assert set(written["rows"][0]) == {"id", "met", "points", "max", "asks", "seen", "message"}
+    assert set(written["rows"][0]) == {"id", "status", "points", "max", "asks", "seen", "message"}
     assert written["record"]["versions"]["horovod"] == "0.28.1"
     assert workers_left(tmp_path) == []
 
@@ -63,7 +63,7 @@ def test_the_naive_conversion_misses_the_target_and_exit_status_is_1(tmp_path: P
     written = json.loads((tmp_path / "out" / "report.json").read_text())
     assert not written["passed"]
     assert written["isolation"].startswith("none")
-    assert {row["id"] for row in written["rows"] if not row["met"]} == {"rate", "target"}
+    assert {row["id"] for row in written["rows"] if row["status"] != "met"} == {"rate", "target"}
     assert written["points"] == 90
 
 

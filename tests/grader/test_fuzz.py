@@ -276,7 +276,7 @@ def take(submission: Path, room: Path) -> dict[str, bytes] | None:
     target = room / "out" / "target"
     try:
         with in_time():
-            intake.take(submission, target)
+            intake.take_in(submission, target)
     except intake.SubmissionError as error:
         assert is_line(error)
         event("refused")
@@ -663,7 +663,7 @@ def test_any_answer_about_a_checkpoint_is_logits_or_one_line(line: object, rest:
     try:
         with in_time():
             told, read = checkpoint._read_answer(content, images=2)
-    except run_in_sandbox.BoxError as error:
+    except run_in_sandbox.NoAnswerError as error:
         assert is_line(error)
         return
     event("error" if told.error else "logits")

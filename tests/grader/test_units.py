@@ -17,13 +17,14 @@ from cifar.model import ResNet9
 from cifar.support.fingerprint import fingerprint
 from grader.__main__ import main
 from grader.common import contract, untrusted
-from grader.grading import checkpoint, grade, rubric
+from grader.grading import checkpoint, grade, gradient_analysis, rubric, shard_analysis
 from grader.grading.rubric import MUST_PASS, RUBRIC
+from grader.report import terminal
 from grader.run import rekeyed_data, watchdog, worker_log
 from grader.sandbox import run_in_sandbox
+from grader.sandbox.bubblewrap import Bubblewrap
 from grader.sandbox.guest_scripts import classify_images
-from grader.sandbox.isolation import sandbox
-from grader.sandbox.run_paths import Folders
+from grader.sandbox.run_paths import RunPaths
 from tests.conftest import run_python
 
 
@@ -117,7 +118,7 @@ def test_a_bad_checkpoint_is_a_message(message: str):
     ("content", "message"),
     [
         (pickle.dumps(Bomb()), "model.pt is not a state dict that loads with weights_only=True"),
-        (b"x" * (checkpoint.MAX_CHECKPOINT_BYTES + 1), "model.pt holds more than 8,388,608 bytes"),
+        (b"x" * (contract.MAX_CHECKPOINT_BYTES + 1), "model.pt holds more than 8,388,608 bytes"),
         (b"", "model.pt is not a state dict that loads with weights_only=True"),
     ],
 )
@@ -126,24 +127,24 @@ def test_a_pickle_that_acts_does_not_act_and_is_a_message(content: bytes, messag
     mark.unlink(missing_ok=True)
     (tmp_path / "model.pt").write_bytes(content)
     with pytest.raises(untrusted.UnreadableError, match=message):
-        checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
+        checkpoint.measure(tmp_path / "model.pt", rekeyed, Bubblewrap)
     assert not mark.exists()
 
 
 def test_a_link_or_nothing_is_no_checkpoint(rekeyed, tmp_path: Path):
     with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
-        checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
+        checkpoint.measure(tmp_path / "model.pt", rekeyed, Bubblewrap)
     (tmp_path / "other.pt").write_bytes(as_checkpoint(good_state()))
     (tmp_path / "model.pt").symlink_to(tmp_path / "other.pt")
     with pytest.raises(untrusted.UnreadableError, match=r"model\.pt was not written"):
-        checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
+        checkpoint.measure(tmp_path / "model.pt", rekeyed, Bubblewrap)
 
 
 def test_the_second_sandbox_measures_what_one_measures_oneself(rekeyed, tmp_path: Path):
     torch.manual_seed(0)
     net = ResNet9(width=16)
     (tmp_path / "model.pt").write_bytes(as_checkpoint(net.state_dict()))
-    measured = checkpoint.measure(tmp_path / "model.pt", rekeyed, sandbox)
+    measured = checkpoint.measure(tmp_path / "model.pt", rekeyed, Bubblewrap)
     images = torch.from_numpy(rekeyed.secret[:, 1:].reshape(-1, 3, 32, 32).copy())
     split = data.Split("test", images, torch.from_numpy(rekeyed.secret[:, 0].astype(np.int64)))
     right = training.count_correct(net, split, torch.arange(len(split))).item()
@@ -153,7 +154,7 @@ def test_the_second_sandbox_measures_what_one_measures_oneself(rekeyed, tmp_path
 
 @pytest.mark.parametrize("answered", [b"", b"{}\n", b"[" * 10_000, b'{"error": "", "weights": 1}\n1234'])
 def test_a_garbled_answer_of_the_second_sandbox_is_a_message(answered: bytes):
-    with pytest.raises(run_in_sandbox.BoxError, match=r"its answer is garbled|it classified"):
+    with pytest.raises(run_in_sandbox.NoAnswerError, match=r"its answer is garbled|it classified"):
         checkpoint._read_answer(answered, images=3)
 
 
@@ -211,21 +212,21 @@ def worker(start: int, updates: list[tuple[list[int], int]]) -> worker_log.Worke
 
 def test_epochs_are_seen_for_what_they_are():
     sharded = [worker(1, [([0, 1], 5), ([2, 3], 6)]), worker(1, [([2, 3], 5), ([0, 1], 6)])]
-    assert worker_log.epochs(sharded, train_images=4) == [worker_log.Epoch(1.0, 0.0)] * 2
+    assert shard_analysis.epochs(sharded, train_images=4) == [shard_analysis.Epoch(1.0, 0.0)] * 2
     equal = [worker(1, [([0, 1], 5), ([1, 0], 6)])] * 2
-    assert worker_log.epochs(equal, train_images=4) == [worker_log.Epoch(0.5, 0.5)] * 2
+    assert shard_analysis.epochs(equal, train_images=4) == [shard_analysis.Epoch(0.5, 0.5)] * 2
 
 
 def test_the_first_difference_between_workers_is_found():
     one = worker(1, [([0], 5), ([1], 6), ([2], 7)])
-    assert worker_log.first_difference([one, one]) is None
-    assert worker_log.first_difference([one, worker(1, [([0], 5), ([1], 8), ([2], 7)])]) == 2
-    assert worker_log.first_difference([one, worker(2, [([0], 5), ([1], 6), ([2], 7)])]) == 0
+    assert gradient_analysis.first_difference([one, one]) is None
+    assert gradient_analysis.first_difference([one, worker(1, [([0], 5), ([1], 8), ([2], 7)])]) == 2
+    assert gradient_analysis.first_difference([one, worker(2, [([0], 5), ([1], 6), ([2], 7)])]) == 0
 
 
 def test_the_same_order_in_two_epochs_is_noticed():
-    assert worker_log.same_order(worker(1, [([0, 1], 5), ([0, 1], 6)]), count=2)
-    assert not worker_log.same_order(worker(1, [([0, 1], 5), ([1, 0], 6)]), count=2)
+    assert shard_analysis.same_order(worker(1, [([0, 1], 5), ([0, 1], 6)]), count=2)
+    assert not shard_analysis.same_order(worker(1, [([0, 1], 5), ([1, 0], 6)]), count=2)
 
 
 def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
@@ -297,7 +298,7 @@ def test_a_submission_that_cannot_be_launched_is_one_line_and_exit_status_2(
 
 
 def test_a_check_clears_only_what_a_check_left(tmp_path: Path):
-    folders = Folders(tmp_path / "out")
+    folders = RunPaths(tmp_path / "out")
     folders.clear()
     source_folder(folders.root, {"keep.txt": "mine", "output/model.pt": "", "report.json": "{}"})
     folders.clear()
@@ -308,7 +309,7 @@ def test_a_check_removes_nothing_that_is_somebodys_own(tmp_path: Path, capsys):
     source_folder(tmp_path / "mine", {"train.py": "", "data/all.csv": "1"})
     assert main(["check", str(tmp_path / "mine"), "--output", str(tmp_path / "mine")]) == 2
     assert "data is there, and no check has left it; name another folder" in capsys.readouterr().err
-    Folders(tmp_path / "out").clear()
+    RunPaths(tmp_path / "out").clear()
     source_folder(tmp_path / "out" / "source", {"train.py": ""})
     assert main(["check", str(tmp_path / "out" / "source"), "--output", str(tmp_path / "out")]) == 2
     assert "a copy that this check would replace" in capsys.readouterr().err
@@ -323,10 +324,10 @@ def test_a_wrong_option_is_one_line_and_exit_status_2(capsys):
 
 
 def test_a_report_shows_text_from_a_submission_as_text():
-    row = grade.Row("begins", False, 0, 5, "asks", "seen \x1b[31mred\x07 [bold]big[/]", "advice")
+    row = grade.Row("begins", "unmet", 0, 5, "asks", "seen \x1b[31mred\x07 [bold]big[/]", "advice")
     shown = io.StringIO()
-    result = grade.Report("sub\x1b]0;title\x07", False, 0, [row], "not isolated", {})
-    grade.show(result, Console(file=shown, width=120, force_terminal=False))
+    result = grade.Report("sub\x1b]0;title\x07", False, 0, [row], "not isolated", None)
+    terminal.show(result, Console(file=shown, width=120, force_terminal=False))
     text = shown.getvalue()
     assert "\x1b" not in text and "\x07" not in text
     assert "[bold]big[/]" in text

@@ -9,7 +9,7 @@ from grader.common.contract import WORKERS, Profile
 from grader.grading.checkpoint import Measured, Metrics
 from grader.grading.evidence import Evidence
 from grader.run.launch import Run
-from grader.run.process_monitor import Seen
+from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import End, First, Update, Worker
 
 PROFILE = Profile("made up", epochs=2, batch_size=4, train_images=160, test_images=100, target=0.5)
@@ -21,19 +21,19 @@ def right_run(**changes: object) -> Evidence:
     """Evidence of a right run; `changes` replace its fields."""
     made = Evidence(
         profile=PROFILE, run=run(), workers=workers(), log="", metrics=[metrics(epoch) for epoch in (1, 2)],
-        metrics_error="", checkpoint=Measured(weights=UPDATES, visible=0.6, secret=0.58), checkpoint_error="",
+        checkpoint=Measured(weights=UPDATES, visible=0.6, secret=0.58),
         visible_images=100,
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 
 
 def run(**changes: object) -> Run:
-    made = Run(status=0, seconds=60.0, stopped="", outside=outside(), isolation="made up")
+    made = Run(status=0, seconds=60.0, stopped=None, outside=outside(), isolation="made up")
     return dataclasses.replace(made, **changes)
 
 
-def outside(**changes: object) -> Seen:
-    made = Seen(
+def outside(**changes: object) -> OutsideView:
+    made = OutsideView(
         cpu_seconds=dict.fromkeys(range(WORKERS), 50.0), running=set(range(WORKERS)),
         loopback=[(update, 6 * WEIGHTS_BYTES * update) for update in range(UPDATES + 1)],
         writes={"model.pt": 1, "metrics.jsonl": 1},

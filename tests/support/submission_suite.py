@@ -24,13 +24,14 @@ import psutil
 from rich.console import Console
 
 from benchmarks.experiment import results
-from grader.check import check, source_hash
+from grader.check import CheckOptions, check
 from grader.common import contract
-from grader.grading import grade
+from grader.grading.grade import Report
 from grader.grading.rubric import RUBRIC
+from grader.report import terminal
 from grader.sandbox import resource_limits
-from grader.sandbox.isolation import sandbox
-from grader.submission.intake import SubmissionError
+from grader.submission.archives import SubmissionError
+from grader.submission.intake import source_hash
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SUBMISSIONS = REPOSITORY / "tests" / "submissions"
@@ -123,7 +124,8 @@ def run(submission: Submission, root: Path) -> Outcome:
     with private_temporary_folder(root / "tmp"):
         try:
             quiet = Console(quiet=True)
-            judged = check(root / "in", root / "out", submission.profile, KEY, SEED, sandbox, quiet)
+            options = CheckOptions(profile=submission.profile, key=KEY, seed=SEED)
+            judged = check(root / "in", root / "out", options, quiet)
         except SubmissionError as error:
             refused = str(error)
     seconds = time.monotonic() - started
@@ -184,10 +186,10 @@ def processes_naming(root: Path) -> list[str]:
     return found
 
 
-def shown(judged: grade.Report) -> str:
+def shown(judged: Report) -> str:
     """The report as a terminal without colours gets it."""
     console = Console(file=io.StringIO(), width=200, color_system=None)
-    grade.show(judged, console)
+    terminal.show(judged, console)
     return console.file.getvalue()
 
 
@@ -289,7 +291,7 @@ def table(wanted: list[Submission], runs: dict[str, dict]) -> str:
 def _cell(row: dict) -> str:
     if row["points"] < row["max"]:
         return f"{row['points']:g}"
-    return "·" if row["met"] else f"({row['points']:g})"
+    return "·" if row["status"] == "met" else f"({row['points']:g})"
 
 
 def main(arguments: list[str] | None = None) -> int:

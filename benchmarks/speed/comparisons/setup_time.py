@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import axes
 from benchmarks.speed.tables import Table, told
-from cifar.support.process_tree import running
+from cifar.support.horovodrun import running
 
 ARMS = {"bare": "empty caches", "again": "full caches, and all lessons"}
 COURSE_LESSONS = ("lesson 00_start_here", "lesson 08_assignment")  # what `make course` executes

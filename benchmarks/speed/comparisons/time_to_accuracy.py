@@ -20,7 +20,7 @@ import psutil
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import LOOKS, axes
 from benchmarks.speed.tables import Table, told
-from cifar.support.process_tree import running
+from cifar.support.horovodrun import running
 
 WORKERS = 4
 TARGETS = (0.80, 0.88, 0.90)

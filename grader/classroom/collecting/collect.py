@@ -14,7 +14,7 @@ from nbgrader.exchange.default.collect import ExchangeCollect
 
 from grader.classroom.collecting.student_submission import STUDENT
 from grader.common import untrusted
-from grader.submission.intake import quoted
+from grader.common.text import one_line, quoted
 
 MAX_BYTES = 2**26  # of a file; far more than is graded
 NEVER = datetime.min  # in UTC, as nbgrader's times are, and without saying so
@@ -37,7 +37,7 @@ class SafeCollect(ExchangeCollect):
             self._copy(source, Path(dest), source.lstat().st_uid)
         except (OSError, RefusedError) as error:
             shutil.rmtree(dest, ignore_errors=True)
-            self.log.error("not collected: %s: %s", quoted(source.name), untrusted.printable(str(error))[:300])
+            self.log.error("not collected: %s: %s", quoted(source.name), one_line(str(error), 300))
 
     def _path_to_record(self, path: str) -> dict:
         """As nbgrader's; a name that is none of its own would end the collection for all."""
@@ -86,4 +86,4 @@ class SafeCollect(ExchangeCollect):
                 else:
                     (target / path.name).write_bytes(untrusted.read(path, MAX_BYTES, owner=owner))
             except untrusted.UnreadableError as error:
-                self.log.warning("left out of %s: %s", quoted(source.name), untrusted.printable(str(error))[:300])
+                self.log.warning("left out of %s: %s", quoted(source.name), one_line(str(error), 300))

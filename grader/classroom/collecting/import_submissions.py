@@ -23,8 +23,10 @@ from pathlib import Path, PurePosixPath
 
 from grader.classroom.collecting.student_submission import PROGRAM, STUDENT
 from grader.classroom.course import Course
-from grader.common import untrusted
-from grader.submission import intake
+from grader.common.contract import ENTRY
+from grader.common.errors import GraderError
+from grader.common.text import one_line, quoted
+from grader.submission import archives, intake
 from grader.submission.notebook import MAX_BYTES
 
 MOODLE = re.compile(r"(.+)_(\d+)_assignsubmission_.*", re.DOTALL)
@@ -37,7 +39,7 @@ NOISE = {".ipynb_checkpoints", "__MACOSX"}  # folders that nobody made to be han
 Read = Callable[[int], bytes]  # gives at most so many bytes of a file
 
 
-class ArrivalError(Exception):
+class ArrivalError(GraderError):
     """Submissions that cannot be taken in; the message is one line."""
 
 
@@ -57,8 +59,8 @@ def take(source: Path, course: Course) -> tuple[int, list[str]]:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 Path(place, student, assignment).mkdir(parents=True, exist_ok=True)  # also if nothing could be written
                 Path(place, student, assignment).replace(target)
-    except intake.DAMAGED as error:
-        raise ArrivalError(f"{source} cannot be read to its end: {untrusted.printable(str(error))[:200]}") from None
+    except archives.DAMAGED as error:
+        raise ArrivalError(f"{source} cannot be read to its end: {one_line(str(error), 200)}") from None
     if not found:
         raise ArrivalError(
             f"{source} holds no notebook of a released assignment, like NAME/{course.assignments[0]}.ipynb"
@@ -115,7 +117,7 @@ def _homes(paths: list[PurePosixPath], assignments: set[str]) -> dict[str, dict[
             continue
         student, top = student_of(path.parts[0]), path.parts[0]
         if _person(origins.setdefault(student, top)) != _person(top):
-            both = " and ".join(map(intake.quoted, (origins[student], top)))
+            both = " and ".join(map(quoted, (origins[student], top)))
             raise ArrivalError(f"{both} would both be the student {student}: rename one of them")
         found = homes.setdefault(student, {})
         had = found.get(path.stem, path.parent)
@@ -128,7 +130,7 @@ def _beside(homes: dict[str, PurePosixPath], path: PurePosixPath) -> Iterator[tu
     for assignment, home in homes.items():
         if path.is_relative_to(home):
             inner = path.relative_to(home)
-            if inner.parts[0] == PROGRAM or str(inner) in (intake.ENTRY, f"{assignment}.ipynb"):
+            if inner.parts[0] == PROGRAM or str(inner) in (ENTRY, f"{assignment}.ipynb"):
                 yield assignment, inner
 
 

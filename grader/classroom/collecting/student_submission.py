@@ -16,9 +16,9 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
-from grader.batch.grade_batch import read_entry
 from grader.classroom.course import Course
 from grader.common import untrusted
+from grader.common.contract import ENTRY
 from grader.submission import intake
 from grader.submission.notebook import MAX_BYTES
 
@@ -92,11 +92,11 @@ def _is_folder(path: Path) -> bool:
 
 def _program(folder: Path) -> tuple[dict[str, bytes], str]:
     """The program's files, from its folder, or train.py beside the notebook."""
-    for name in (PROGRAM, intake.ENTRY):
+    for name in (PROGRAM, ENTRY):
         path = folder / name
         if path.is_symlink() or path.exists():
             try:
-                return read_entry(path), ""
+                return intake.read_files(path), ""
             except intake.SubmissionError as error:
                 return {}, str(error)
     return {}, f"there is no {EXPECTED}: hand in the folder {PROGRAM} together with the notebook"

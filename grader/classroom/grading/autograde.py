@@ -20,7 +20,6 @@ from rich.console import Console
 from rich.table import Table
 
 from grader import exercises
-from grader.batch.grade_batch import shown
 from grader.classroom.collecting import import_submissions, student_submission
 from grader.classroom.collecting.student_submission import Handed
 from grader.classroom.course import Course, CourseError
@@ -30,10 +29,12 @@ from grader.classroom.grading.record import Line, Record
 from grader.classroom.templates import template
 from grader.common.atomic_write import write_whole
 from grader.common.progress_bar import counting
+from grader.common.text import for_terminal
 from grader.exercises import sandboxed, scoring
 from grader.exercises.scoring import Judgement
 from grader.exercises.test_cases import draw
-from grader.sandbox.isolation import Isolation, IsolationError, sandbox
+from grader.sandbox.bubblewrap import Bubblewrap
+from grader.sandbox.isolation import Isolation, IsolationError
 
 CHECK = "_check"  # ends the grade_id of an exercise's check
 FOUR_WORKERS = "four_workers"  # the grade_id of the assignment's check
@@ -75,7 +76,7 @@ class Class:
             count, left = import_submissions.take(args.source, course)
             self._say(f"taken in: {count} submissions")
             for path in left:
-                self._say(f"not taken in: {shown(path, 100)}")
+                self._say(f"not taken in: {for_terminal(path, 100)}")
         names = list(student_submission.submissions(course, args.student, args.assignment))
         for one in names:
             student_submission.disarm(course, *one)
@@ -120,7 +121,7 @@ class Class:
     def _grade(self, one: Handed, report: Graded | None) -> str:
         """Grade a submission; in words. What goes wrong in the grader costs this submission its grade, no other."""
         try:
-            found = grade(self.course, one, report, self.args.profile, sandbox)
+            found = grade(self.course, one, report, self.args.profile, Bubblewrap)
         except IsolationError:
             raise
         except Exception as error:
@@ -130,7 +131,7 @@ class Class:
     def _failed(self, one: Handed, reason: str) -> str:
         """Note that a submission has no grade; in words."""
         self.failed[f"{one.student}, {one.assignment}"] = reason
-        return f"the grader failed, {shown(reason, 300)}"
+        return f"the grader failed, {for_terminal(reason, 300)}"
 
     def _say(self, text: str) -> None:
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)
@@ -144,12 +145,12 @@ class Class:
             table.add_row(student, *("" if one is None else f"{one.points:g}" for one in graded))
         self.console.print(table)
         for path in student_submission.strangers(self.course):
-            self._say(f"not taken for a submission, by its name or type: {shown(path, 80)}")
+            self._say(f"not taken for a submission, by its name or type: {for_terminal(path, 80)}")
         for name, reason in self.failed.items():
-            self._say(f"no grade yet, the same command tries again: {name}: {shown(reason, 300)}")
+            self._say(f"no grade yet, the same command tries again: {name}: {for_terminal(reason, 300)}")
 
 
-def grade(course: Course, one: Handed, report: Graded | None, profile: str, isolate: Isolation) -> Record:
+def grade(course: Course, one: Handed, report: Graded | None, profile: str, isolation: type[Isolation]) -> Record:
     """Grade a submission and enter it into the gradebook. `report`: the harness's, if it has a program.
 
     Raises isolation.IsolationError if the sandbox cannot be had.
@@ -160,7 +161,7 @@ def grade(course: Course, one: Handed, report: Graded | None, profile: str, isol
     if unknown := [id for id in cells if id != FOUR_WORKERS and id.removesuffix(CHECK) not in exercises.IDS]:
         # nbgrader gives a graded cell without output all its points.
         raise CourseError(f"this grader does not know the graded cells {', '.join(unknown)}: give their points by hand")
-    judged = _judged(course, rebuilt, [id.removesuffix(CHECK) for id in cells if id.endswith(CHECK)], isolate)
+    judged = _judged(course, rebuilt, [id.removesuffix(CHECK) for id in cells if id.endswith(CHECK)], isolation)
     lines, problems = [], list(rebuilt.problems.values())
     for result in judged:
         _answer(cells[result.id + CHECK], scoring.as_text(result), "", result.points)
@@ -168,7 +169,7 @@ def grade(course: Course, one: Handed, report: Graded | None, profile: str, isol
     if FOUR_WORKERS in cells:
         lines += _program(cells[FOUR_WORKERS], one, report)
         problems += [one.program_problem] if one.program_problem else []
-    problems += _execute(rebuilt.notebook, isolate)
+    problems += _execute(rebuilt.notebook, isolation)
     for text in reversed(problems):
         rebuild.note(rebuilt.notebook, text)
     _save(course, one, rebuilt.notebook)
@@ -182,10 +183,10 @@ def grade(course: Course, one: Handed, report: Graded | None, profile: str, isol
     return found
 
 
-def _judged(course: Course, rebuilt: rebuild.Rebuilt, ids: list[str], isolate: Isolation) -> list[Judgement]:
+def _judged(course: Course, rebuilt: rebuild.Rebuilt, ids: list[str], isolation: type[Isolation]) -> list[Judgement]:
     """The exercises' judgements in their order; one without an answer has no points, and is told why."""
     given = {id: rebuilt.sources[id] for id in ids if id in rebuilt.sources}
-    found = {result.id: result for result in sandboxed.grade(given, course.key, isolate)} if given else {}
+    found = {result.id: result for result in sandboxed.grade(given, course.key, isolation)} if given else {}
     for id in ids:
         if id not in found:
             reason = rebuilt.problems.get(id) or rebuilt.problems.get("", "there is no answer")
@@ -226,10 +227,10 @@ def _answer(cell: NotebookNode, text: str, html: str, points: float) -> None:
     cell.outputs, cell.execution_count = [new_output("display_data", data=data), result], 1
 
 
-def _execute(notebook: NotebookNode, isolate: Isolation) -> list[str]:
+def _execute(notebook: NotebookNode, isolation: type[Isolation]) -> list[str]:
     """Give the answers' cells their outputs; what kept some of them from being executed."""
     cells = [cell for cell in rebuild.answer_cells(notebook) if cell.cell_type == "code"]
-    outputs, stopped = execute_for_display.execute([cell.source for cell in cells], isolate)
+    outputs, stopped = execute_for_display.execute([cell.source for cell in cells], isolation)
     for count, (cell, found) in enumerate(zip(cells, outputs, strict=True), start=1):
         cell.outputs, cell.execution_count = found, count
     return [stopped] if stopped else []

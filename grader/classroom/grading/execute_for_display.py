@@ -12,7 +12,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
 
-from grader.common import untrusted
+from grader.common.text import for_notebook, one_line
 from grader.sandbox import run_in_sandbox
 from grader.sandbox.guest_scripts import execute_cells as inside
 from grader.sandbox.isolation import Isolation
@@ -25,7 +25,7 @@ MAX_LINES = 50  # of a traceback
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def execute(sources: list[str], isolate: Isolation) -> tuple[list[list[NotebookNode]], str]:
+def execute(sources: list[str], isolation: type[Isolation]) -> tuple[list[list[NotebookNode]], str]:
     """Each cell's outputs, plain text and PNG pictures alone, and why not all were executed, or "".
 
     Raises isolation.IsolationError if the sandbox cannot be had; whatever the cells do is a result.
@@ -36,9 +36,9 @@ def execute(sources: list[str], isolate: Isolation) -> tuple[list[list[NotebookN
     asked = json.dumps({"cells": sources, "cell_seconds": CELL_SECONDS}).encode()
     try:
         content = run_in_sandbox.answer(
-            program, {"cells.json": asked}, MAX_BYTES, START_SECONDS + TOTAL_SECONDS, isolate
+            program, {"cells.json": asked}, MAX_BYTES, START_SECONDS + TOTAL_SECONDS, isolation
         )
-    except run_in_sandbox.BoxError as error:
+    except run_in_sandbox.NoAnswerError as error:
         return [[] for _ in sources], f"The cells could not be executed together: {error}."
     return read(content, len(sources))
 
@@ -51,7 +51,7 @@ def read(content: bytes, count: int) -> tuple[list[list[NotebookNode]], str]:
     except (ValueError, KeyError, TypeError, RecursionError):
         return [[] for _ in range(count)], "What the cells' kernel answered cannot be read."
     shown = [[*_cleaned(output)] for output in outputs[:count]]
-    return shown + [[] for _ in range(count - len(shown))], untrusted.printable(stopped)[:300]
+    return shown + [[] for _ in range(count - len(shown))], one_line(stopped, 300)
 
 
 def _cleaned(outputs: object) -> Iterator[NotebookNode]:
@@ -89,5 +89,4 @@ def _shown(data: object) -> Iterator[NotebookNode]:
 
 def _text(value: object) -> str:
     """Text without control characters but line ends, tabs and what colours it."""
-    text = value[: inside.MAX_TEXT] if isinstance(value, str) else ""
-    return "".join(letter if letter.isprintable() or letter in "\n\t\x1b" else " " for letter in text)
+    return for_notebook(value[: inside.MAX_TEXT]) if isinstance(value, str) else ""

@@ -13,7 +13,7 @@ from rich.console import Console
 from grader.batch import dask_cluster, grade_batch
 from grader.classroom.collecting.student_submission import Handed
 from grader.classroom.course import Course, CourseError
-from grader.sandbox.run_paths import Folders
+from grader.sandbox.run_paths import RunPaths
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,6 @@ def _entries(programs: dict[str, dict[str, bytes]]) -> Iterator[Path]:
 
 
 def _read(folder: Path) -> Graded:
-    place = Folders(folder)
+    place = RunPaths(folder)
     page = place.page.read_text(encoding="utf-8") if place.page.exists() else ""
     return Graded(json.loads(place.report.read_text()), page)

@@ -12,6 +12,7 @@ from nbgrader.utils import is_grade, is_solution
 
 from grader.classroom.collecting.student_submission import Handed
 from grader.classroom.course import Course
+from grader.common.text import for_markdown
 from grader.submission import notebook
 
 
@@ -63,11 +64,6 @@ def grade_cells(rebuilt: NotebookNode) -> dict[str, NotebookNode]:
 
 def note(rebuilt: NotebookNode, text: str) -> None:
     """Say something above everything else; `text` is plain and is shown as it is."""
-    cell = new_markdown_cell(f"**From the grader:** {_plain(text)}")
+    cell = new_markdown_cell(f"**From the grader:** {for_markdown(text)}")
     cell.id = f"from-the-grader-{len(rebuilt.cells)}"
     rebuilt.cells.insert(0, cell)
-
-
-def _plain(text: str) -> str:
-    """Text in Markdown that means nothing in Markdown or HTML."""
-    return "".join(letter if letter.isalnum() or letter in " ,;:" else f"&#{ord(letter)};" for letter in text)

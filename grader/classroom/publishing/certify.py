@@ -15,6 +15,7 @@ from grader.classroom.grading import record
 from grader.classroom.grading.autograde import FOUR_WORKERS
 from grader.classroom.nbgrader_plugins import score
 from grader.common.contract import load
+from grader.grading.grade import shown_by_a_pass
 
 
 def run(args: argparse.Namespace, console: Console) -> int:
@@ -62,7 +63,7 @@ def _award(course: Course, student: str, found: record.Record, years: int | None
         points = sum(score(gradebook, assignment.name, student) or 0 for assignment in gradebook.assignments)
     since = datetime.fromisoformat(found.graded)
     name, until = " ".join(filter(None, names)) or student, credential.expiry(since, years)
-    shown = picture.shown(load(found.profile), found.points)
+    shown = shown_by_a_pass(load(found.profile), found.points)
     return Award(name, student, f"{points:g} of {most:g} points", shown, since, until)
 
 

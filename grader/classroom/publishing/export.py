@@ -20,7 +20,7 @@ from grader.classroom.grading.autograde import penalise
 from grader.classroom.nbgrader_plugins import LmsExport
 from grader.classroom.templates import template
 from grader.common.atomic_write import write_whole
-from grader.common.untrusted import printable
+from grader.common.text import one_line
 
 MISTAKES = 3  # shown of a cell, those that cost most learners points
 LETTERS = 200  # of a mistake
@@ -85,8 +85,8 @@ def cells(course: Course) -> list[Cell]:
 
 def _commonest(mistakes: Sequence[list[str]]) -> list[tuple[str, int]]:
     """Mistakes that several or most made, by the line that cost the points; an example tells them."""
-    counts = Counter(printable(text.partition(": ")[0]) for wrong in mistakes for text in wrong)
-    examples = Counter(printable(text) for wrong in mistakes for text in wrong)
+    counts = Counter(one_line(text.partition(": ")[0]) for wrong in mistakes for text in wrong)
+    examples = Counter(one_line(text) for wrong in mistakes for text in wrong)
     told = {name: max((one for one in examples if one.startswith(f"{name}: ")), key=examples.get) for name in counts}
     return [(told[name][:LETTERS], count) for name, count in counts.most_common(MISTAKES)]
 

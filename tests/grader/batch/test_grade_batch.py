@@ -332,7 +332,7 @@ def test_a_local_cluster_is_tied_to_its_cores_and_listens_on_the_loopback_only(t
 PROGRAM = f"""
 import os, signal, sys, time
 sys.path.insert(0, {str(REPOSITORY)!r})
-from tests.grader import test_batch
+from tests.grader.batch import test_grade_batch
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a caller in the background has it ignored
 """
 
@@ -377,7 +377,7 @@ def test_what_a_killed_batch_of_trusted_code_left_is_cleared_and_nothing_else(tm
     other.wait()
 
 
-BATCH = "sys.exit(test_batch.Class(sys.argv[1]).grade(*sys.argv[2:])[0])"
+BATCH = "sys.exit(test_grade_batch.Class(sys.argv[1]).grade(*sys.argv[2:])[0])"
 
 
 def test_after_ctrl_c_nothing_runs_and_the_same_command_goes_on(group: Class):
@@ -399,13 +399,14 @@ def test_after_ctrl_c_nothing_runs_and_the_same_command_goes_on(group: Class):
 
 def sandboxed(submission: Submission, settings: journal.Settings, folder: Path) -> Files:
     """Sleeps for ever in the sandbox that submissions run in, started as they are from a Dask worker's thread."""
-    from grader.sandbox.isolation import sandbox
-    from grader.sandbox.run_paths import Folders
+    from grader.sandbox.bubblewrap import Bubblewrap
+    from grader.sandbox.run_paths import RunPaths
 
-    folders = Folders(folder)
+    folders = RunPaths(folder)
     for place in (folders.source, folders.data):
         place.mkdir()
-    with sandbox(lambda _: ["sleep", "86394"], folders, 1):
+    with Bubblewrap(folders, 1) as isolated:
+        isolated.start(["sleep", "86394"])
         note(json.loads(submission.files["train.py"]), submission.name, "began")
         time.sleep(600)
     return {}
@@ -441,7 +442,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
 @pytest.fixture
 def machines(scheduler, tmp_path: Path) -> Iterator[list[subprocess.Popen]]:
     """Two machines that offer the scheduler a slot each, or more."""
-    program = "from grader import slots; slots.join(sys.argv[2])"
+    program = "from grader.batch import dask_cluster; dask_cluster.join(sys.argv[2])"
     joined = [start(program, tmp_path, scheduler[1]) for _ in range(2)]
     with dask_cluster.remote(scheduler[1]) as client:
         until(lambda: len(dask_cluster.places(client)) >= 2)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cifar.support.process_tree import programs_path
+from cifar.support.horovodrun import programs_path
 from grader.classroom.course import CONFIG, Course
 from grader.classroom.publishing import release
 

@@ -5,7 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_notebook
 
 from grader.classroom.grading import execute_for_display
-from grader.sandbox.isolation import sandbox
+from grader.sandbox.bubblewrap import Bubblewrap
 from tests.conftest import REPOSITORY
 
 PICTURE = """
@@ -16,7 +16,7 @@ plt.plot([1, 2]); plt.show()
 
 
 def shown(*cells: str) -> tuple[list, str]:
-    return execute_for_display.execute(list(cells), sandbox)
+    return execute_for_display.execute(list(cells), Bubblewrap)
 
 
 def test_text_errors_and_pictures_are_shown(monkeypatch: pytest.MonkeyPatch):

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from grader import exercises
 from grader.exercises import sandboxed, scoring, test_cases
+from grader.sandbox.bubblewrap import Bubblewrap
 from grader.sandbox.guest_scripts import call_functions
-from grader.sandbox.isolation import sandbox, trusted
+from grader.sandbox.unsandboxed import Unsandboxed
 from tests.conftest import examples
 
 PLAIN = {
@@ -299,8 +300,8 @@ def updates_made(images, batch, workers, epochs):
 }
 
 
-def grade(cells: dict[str, str], key: str = "a key", isolate=sandbox) -> dict[str, scoring.Judgement]:
-    results = sandboxed.grade(cells, key, isolate)
+def grade(cells: dict[str, str], key: str = "a key", isolation=Bubblewrap) -> dict[str, scoring.Judgement]:
+    results = sandboxed.grade(cells, key, isolation)
     assert [result.id for result in results] == list(cells)
     assert all(is_clear(result) for result in results)
     return {result.id: result for result in results}
@@ -329,7 +330,7 @@ def test_right_answers_get_all_points_in_any_style(cells: dict[str, str]):
 
 
 def test_ones_own_cells_are_graded_without_a_sandbox():
-    assert points(grade(PLAIN, "another key", trusted)) == ALL
+    assert points(grade(PLAIN, "another key", Unsandboxed)) == ALL
 
 
 WRONG = {

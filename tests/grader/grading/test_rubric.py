@@ -8,17 +8,17 @@ import pytest
 
 from grader.common.contract import BASE_RATE
 from grader.grading.checkpoint import Measured
-from grader.grading.evidence import Evidence
+from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, judge
 from tests.support.right_run import PROFILE, UPDATES, gradient, metrics, outside, right_run, run, workers
 
 
 def judged(seen: Evidence) -> Report:
-    return judge(seen, "made up", {})
+    return judge(seen, "made up", None)
 
 
 def unmet(result: Report) -> set[str]:
-    return {row.id for row in result.rows if not row.met}
+    return {row.id for row in result.rows if row.status != "met"}
 
 
 def test_a_right_run_has_all_points():
@@ -50,17 +50,17 @@ ONE_MISTAKE = {
     "one worker stands still, the others burn time while they wait for it": (
         "ends", {"run": run(stopped="Stopped: no update.", outside=outside(
             cpu_seconds={0: 40.0, 1: 40.0, 2: 5.0, 3: 40.0}, cpu_moving=dict.fromkeys(range(4), 5.0)),
-        ), "checkpoint": None, "checkpoint_error": "model.pt was not written"}),
+        ), "checkpoint": Missing("model.pt was not written")}),
     "an exit status": ("ends", {"run": run(status=1)}),
     "a checkpoint of another architecture": (
-        "checkpoint", {"checkpoint": None, "checkpoint_error": "model.pt lacks classify.weight"}),
+        "checkpoint", {"checkpoint": Missing("model.pt lacks classify.weight")}),
     "the best epoch on the test set": ("checkpoint", {"checkpoint": Measured(10, 0.6, 0.58)}),
     "weights from elsewhere": ("checkpoint", {"checkpoint": Measured(12345, 0.6, 0.58)}),
     "every worker writes the checkpoint": (
         "one_writer", {"run": run(outside=outside(writes={"model.pt": 4, "metrics.jsonl": 1}))}),
     "every worker writes metrics": ("one_writer", {"workers": workers(lambda r, u: {"wrote": ["metrics.jsonl"]})}),
     "rank 0's accuracy": ("metrics", {"metrics": [metrics(1), metrics(2, test_accuracy=0.7)]}),
-    "no metrics": ("metrics", {"metrics": [], "metrics_error": "metrics.jsonl was not written"}),
+    "no metrics": ("metrics", {"metrics": Missing("metrics.jsonl was not written")}),
     "too little learnt": ("target", {"checkpoint": MISSED}),
     "trained twice as long as asked": ("target", {"profile": dataclasses.replace(PROFILE, epochs=1)}),
     "all on one of four GPUs": ("device", {"workers": workers(first={"device": "cuda:0"}), "gpus": 4}),
@@ -91,12 +91,14 @@ def test_no_pass_without_averaging_or_target_though_one_mistake_costs_once():
 
 
 def test_nothing_is_excused_where_the_workers_were_not_in_touch_or_stopped_at_once():
-    alone = judged(right_run(workers=workers(first={"size": 1}), checkpoint=None, run=run(stopped="Stopped.")))
+    alone = judged(
+        right_run(workers=workers(first={"size": 1}), checkpoint=Missing("no file"), run=run(stopped="Stopped."))
+    )
     assert alone.points <= 50
     short = workers()
     for worker in short:
         del worker.updates[2:]
-    assert judged(right_run(workers=short, checkpoint=None, run=run(stopped="Stopped."))).points <= 60
+    assert judged(right_run(workers=short, checkpoint=Missing("no file"), run=run(stopped="Stopped."))).points <= 60
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from grader import exercises
 from grader.exercises import Compared, sandboxed
 from grader.exercises.public_check import check_public
 from grader.notebooks import build
-from grader.sandbox.isolation import trusted
+from grader.sandbox.unsandboxed import Unsandboxed
 from grader.submission import notebook
 from tests.grader.exercises.test_sandboxed import PLAIN
 
@@ -176,7 +176,7 @@ def test_the_answers_of_a_lesson_earn_all_points(lesson: Path):
     ids = [cell.id for cell in solved.cells if is_solution(cell)]
     found = notebook.answers(build.text(solved).encode(), ids)
     assert not found.problems
-    for judged in sandboxed.grade(found.sources, "a key", trusted):
+    for judged in sandboxed.grade(found.sources, "a key", Unsandboxed):
         assert judged.points == judged.max, judged
 
 

@@ -18,18 +18,21 @@ from grader.common import contract
 from grader.common.contract import WORKERS, Profile
 from grader.grading import grade
 from grader.grading.checkpoint import Measured, Metrics
-from grader.grading.evidence import Evidence
-from grader.grading.grade import Report, Row
+from grader.grading.evidence import Evidence, Missing
+from grader.grading.grade import Report, Row, RunRecord, Status
 from grader.report import figures, html_report
 from grader.run.launch import Run
-from grader.run.process_monitor import Seen
+from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import End, First, Update, Worker
 from tests.grader.report.test_timeline import trace
 
 SMALL = Profile("small", epochs=2, batch_size=10, train_images=400, test_images=100, target=0.5)
 SECRET = "the instructor's key"
 MARKUP = "</svg></pre><script>alert(1)</script><img src=//evil.example onerror=alert(1)>"
-RECORD = {"key": SECRET, "seed": 3, "seconds": 1.0, "versions": {"torch": "2.13.0"}, "source_sha256": "ab" * 32}
+RECORD = RunRecord(
+    profile={}, seed=3, key_sha256=SECRET, seconds=1.0, versions={"torch": "2.13.0"}, source_sha256="ab" * 32,
+    cpu_seconds={}, secret_accuracy=None,
+)  # fmt: skip
 VOID = {"meta", "img", "br", "input", "link"}
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "main", "footer", "h1", "h2", "h3", "small", "strong",
@@ -67,22 +70,26 @@ def right_run(settings: Profile = SMALL) -> Evidence:
     count = len(everyone[0].updates)
     sent = [(update, update * 10_000_000) for update in range(count + 1)]
     wrote = {"model.pt": 1, "metrics.jsonl": 1}
-    seen = Seen(cpu_seconds=dict.fromkeys(range(WORKERS), 60.0), loopback=sent, writes=wrote)
+    seen = OutsideView(cpu_seconds=dict.fromkeys(range(WORKERS), 60.0), loopback=sent, writes=wrote)
     accuracies = np.linspace(0.4, 0.9, settings.epochs)
     metrics = [
         Metrics(epoch=epoch, lr=0.1, train_loss=1.0, test_accuracy=accuracy, images_per_s=1500.0, seconds=30.0)
         for epoch, accuracy in enumerate(map(float, accuracies), start=1)
     ]
     return Evidence(
-        settings, Run(0, 279.0, "", seen, "bubblewrap"), everyone, "[0]<stdout>:epoch 1\n", metrics, "",
-        Measured(everyone[0].updates[-1].weights, 0.9, 0.89), "", 1000,
+        profile=settings, run=Run(0, 279.0, None, seen, "bubblewrap"), workers=everyone, log="[0]<stdout>:epoch 1\n",
+        metrics=metrics, checkpoint=Measured(everyone[0].updates[-1].weights, 0.9, 0.89), visible_images=1000,
         timeline=trace([["allreduce.classify.weight", "allreduce.prepare.weight"]] * 5),
     )  # fmt: skip
 
 
 def empty_run() -> Evidence:
-    run = Run(1, 4.0, "", Seen(), "bubblewrap")
-    return Evidence(SMALL, run, [Worker() for _ in range(WORKERS)], "", [], "none", None, "none", 1000)
+    run = Run(1, 4.0, None, OutsideView(), "bubblewrap")
+    workers = [Worker() for _ in range(WORKERS)]
+    return Evidence(
+        profile=SMALL, run=run, workers=workers, log="", metrics=Missing("none"), checkpoint=Missing("none"),
+        visible_images=1000,
+    )  # fmt: skip
 
 
 def render(evidence: Evidence) -> str:
@@ -217,21 +224,21 @@ def test_a_run_that_said_nothing_has_a_page_that_says_so():
         assert sentence in found.text
 
 
-def row(name: str, met: bool, points: float, most: int, message: str, seen: str = "") -> Row:
-    return Row(name, met, points, most, f"asks {name}", seen, message)
+def row(name: str, status: Status, points: float, most: int, message: str, seen: str = "") -> Row:
+    return Row(name, status, points, most, f"asks {name}", seen, message)
 
 
 def test_what_to_do_next_is_the_advice_of_the_line_that_cost_most():
     rows = [
-        row("cheap", False, 0, 5, "mend the cheap one"), row("half", False, 10, 20, "mend the half one"),
-        row("follows", False, 30, 30, "follows from the cheap one"),
-        row("later", False, 0, 40, "First: something.", seen="not judged"), row("met", True, 50, 50, ""),
+        row("cheap", "unmet", 0, 5, "mend the cheap one"), row("half", "unmet", 10, 20, "mend the half one"),
+        row("follows", "excused", 30, 30, "follows from the cheap one"),
+        row("later", "not_judged", 0, 40, "First: something.", seen="not judged"), row("met", "met", 50, 50, ""),
     ]  # fmt: skip
     judged = Report("class/anna", False, 90, rows, "bubblewrap", RECORD)
     assert html_report.next_step(judged) == "mend the half one"
     found = harmless(html_report.render(judged, empty_run()))
     kinds = [attributes["class"] for attributes in found.all("tr") if "id" in attributes]
-    assert kinds == ["unmet", "unmet", "follows", "unjudged", "met"]
+    assert kinds == ["unmet", "unmet", "excused", "not_judged", "met"]
 
 
 def seen_of(draw, evidence: Evidence) -> str:
@@ -313,15 +320,15 @@ def hostile_run() -> Evidence:
     log = f"[0]<stderr>:\x1b[2J\x1b]0;title\x07{MARKUP}\u202e\x00\ud800 $x_1$ {{{{ 7 * 7 }}}}\r\n" * 30_000
     names = [[f"allreduce.$x_{number}$ {MARKUP} #fe0001" for number in range(60)]]
     return dataclasses.replace(
-        evidence, log=log, metrics=[], metrics_error=MARKUP, checkpoint=None, checkpoint_error="\x1b[31m" + MARKUP,
-        run=Run(None, math.inf, MARKUP, Seen(), MARKUP), timeline=trace(names * 4),
+        evidence, log=log, metrics=Missing(MARKUP), checkpoint=Missing("\x1b[31m" + MARKUP),
+        run=Run(None, math.inf, MARKUP, OutsideView(), MARKUP), timeline=trace(names * 4),
     )  # fmt: skip
 
 
 def hostile_report() -> Report:
     words = f"{MARKUP}\x1b[31m\u202e\ud800 $x_1$ {{{{ 7 * 7 }}}} #fe0001"
-    rows = [row(f"line{number}", False, 0, 10, words, words * 100) for number in range(5)]
-    return Report(words, False, 0, rows, words, RECORD | {"seed": words, "versions": {words: words}})
+    rows = [row(f"line{number}", "unmet", 0, 10, words, words * 100) for number in range(5)]
+    return Report(words, False, 0, rows, words, dataclasses.replace(RECORD, seed=words, versions={words: words}))
 
 
 def test_a_hostile_run_puts_nothing_into_the_page_but_words():

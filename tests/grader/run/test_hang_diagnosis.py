@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.run import hang_diagnosis
-from grader.sandbox.run_paths import Folders
+from grader.sandbox.run_paths import RunPaths
 
 OPTIMIZER = "/venv/horovod/torch/optimizer.py"
 OPS = "/venv/horovod/torch/mpi_ops.py"
@@ -27,11 +27,11 @@ BUSY = [["train.py", 33, "<module>"]]
 
 
 def described(folder: Path, stacks: dict[int, list], updates: list[int]) -> str:
-    folders = Folders(folder)
-    folders.observe.mkdir(exist_ok=True)
+    paths = RunPaths(folder)
+    paths.observe.mkdir(exist_ok=True)
     for rank, stack in stacks.items():
-        folders.stack(rank).write_text(json.dumps(BUSY) + "\n" + json.dumps(stack) + "\n")
-    return hang_diagnosis.describe(21.4, updates, set(stacks), folders)
+        paths.stack(rank).write_text(json.dumps(BUSY) + "\n" + json.dumps(stack) + "\n")
+    return hang_diagnosis.describe(21.4, updates, set(stacks), paths)
 
 
 def test_a_worker_with_fewer_batches_is_named(tmp_path: Path):
@@ -65,7 +65,7 @@ def test_a_stack_cannot_steer_the_terminal(tmp_path: Path):
 
 @given(content=st.binary(max_size=300))
 def test_any_bytes_as_a_stack_give_one_line(content: bytes, tmp_path_factory):
-    folders = Folders(tmp_path_factory.getbasetemp())
-    folders.observe.mkdir(exist_ok=True)
-    folders.stack(0).write_bytes(content + b"\n")
-    assert "\n" not in hang_diagnosis.describe(20, [1] * 4, {0, 1, 2, 3}, folders)
+    paths = RunPaths(tmp_path_factory.getbasetemp())
+    paths.observe.mkdir(exist_ok=True)
+    paths.stack(0).write_bytes(content + b"\n")
+    assert "\n" not in hang_diagnosis.describe(20, [1] * 4, {0, 1, 2, 3}, paths)

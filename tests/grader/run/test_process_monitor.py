@@ -8,7 +8,7 @@ from pathlib import Path
 
 import psutil
 
-from grader.run.process_monitor import PROCESS_TABLE_EVERY, Outside
+from grader.run.process_monitor import PROCESS_TABLE_EVERY, ProcessMonitor
 
 WRITER = "import sys; open(sys.argv[1], 'w').write('x' * 100_000)"
 
@@ -19,13 +19,13 @@ def write(path: Path, times: int) -> None:
         subprocess.run([sys.executable, "-c", WRITER, path], check=True)
 
 
-def outside(folder: Path, **seen) -> Outside:
-    return Outside(folder, seen.get("processes", lambda: []), seen.get("loopback_bytes", lambda: None))
+def outside(folder: Path, **seen) -> ProcessMonitor:
+    return ProcessMonitor(folder, seen.get("processes", lambda: []), seen.get("loopback_bytes", lambda: None))
 
 
 def test_a_file_that_four_processes_write_between_two_updates_is_noticed(tmp_path: Path):
     watch = outside(tmp_path)
-    watch.look(updates=3)
+    watch.sample(updates=3)
     write(tmp_path / "model.pt", times=4)
     write(tmp_path / "other", times=4)
     assert watch.close().writes == {"model.pt": 4, "metrics.jsonl": 0}
@@ -34,7 +34,7 @@ def test_a_file_that_four_processes_write_between_two_updates_is_noticed(tmp_pat
 def test_a_file_that_is_written_once_an_epoch_is_not(tmp_path: Path):
     watch = outside(tmp_path)
     for updates in (0, 10, 20, 30):
-        watch.look(updates)
+        watch.sample(updates)
         write(tmp_path / "part", times=1)
         (tmp_path / "part").replace(tmp_path / "metrics.jsonl")
         while not watch.writes.counts["metrics.jsonl", updates]:
@@ -53,7 +53,7 @@ def test_processes_are_told_apart_by_rank_with_the_cpu_time_that_they_used(tmp_p
         for worker in workers:
             worker.stdout.readline()
         watch = outside(tmp_path, processes=lambda: [psutil.Process(), *psutil.Process().children()])
-        watch.look(updates=0)
+        watch.sample(updates=0)
         seen = watch.close()
     finally:
         for worker in workers:
@@ -74,7 +74,7 @@ def test_time_burnt_while_nothing_moves_is_kept_apart(tmp_path: Path):
             print("on", file=worker.stdin, flush=True)
             worker.stdout.readline()
             for _ in range(PROCESS_TABLE_EVERY):
-                watch.look(updates)
+                watch.sample(updates)
     seen = watch.close()
     assert seen.cpu_moving[0] < 2.8 < 2.9 <= seen.cpu_seconds[0]
 
@@ -82,6 +82,6 @@ def test_time_burnt_while_nothing_moves_is_kept_apart(tmp_path: Path):
 def test_bytes_are_kept_with_the_updates_they_belong_to(tmp_path: Path):
     sent = iter([10, 20])
     watch = outside(tmp_path, loopback_bytes=lambda: next(sent))
-    watch.look(0)
-    watch.look(5)
+    watch.sample(0)
+    watch.sample(5)
     assert watch.close().loopback == [(0, 10), (5, 20)]

@@ -13,31 +13,34 @@ import psutil
 import pytest
 
 from grader.common import untrusted
-from grader.sandbox import isolation, resource_limits
-from grader.sandbox.isolation import IsolationError, sandbox, trusted
-from grader.sandbox.run_paths import Folders
+from grader.sandbox import bubblewrap, resource_limits
+from grader.sandbox.bubblewrap import Bubblewrap
+from grader.sandbox.isolation import IsolationError
+from grader.sandbox.run_paths import RunPaths
+from grader.sandbox.unsandboxed import Unsandboxed
 from tests.conftest import REPOSITORY, until
 
 
 @pytest.fixture
-def folders(tmp_path: Path) -> Folders:
-    made = Folders(tmp_path / "run")
+def paths(tmp_path: Path) -> RunPaths:
+    made = RunPaths(tmp_path / "run")
     for folder in (made.source, made.data, made.output, made.observe):
         folder.mkdir(parents=True)
     return made
 
 
 @pytest.fixture
-def inside(folders: Folders) -> Callable[[str], tuple[int, str]]:
+def inside(paths: RunPaths) -> Callable[[str], tuple[int, str]]:
     """Run a shell script in the sandbox; its exit status and what it said into output/said."""
 
     def run(script: str, patience: float = 30) -> tuple[int, str]:
         command = ["sh", "-c", f"exec > /submission/output/said 2>&1; {script}"]
-        with sandbox(lambda _: command, folders, threads=1) as running:
+        with Bubblewrap(paths, threads=1) as isolated:
+            isolated.start(command)
             deadline = time.monotonic() + patience
-            while (status := running.status()) is None and time.monotonic() < deadline:
+            while (status := isolated.poll()) is None and time.monotonic() < deadline:
                 time.sleep(0.02)
-            said = untrusted.read(running.folders.output / "said", 100_000).decode()
+            said = untrusted.read(isolated.written.output / "said", 100_000).decode()
         return status, said
 
     return run
@@ -59,8 +62,8 @@ def test_it_is_nobody_without_privileges_and_cannot_make_a_sandbox_of_its_own(in
     assert said.endswith("no\n")
 
 
-def test_nothing_of_the_machine_is_there_but_python_and_the_course(inside, folders: Folders):
-    (folders.data / "manifest.json").write_text("{}")
+def test_nothing_of_the_machine_is_there_but_python_and_the_course(inside, paths: RunPaths):
+    (paths.data / "manifest.json").write_text("{}")
     _, said = inside(f"ls /submission/data; ls -A {REPOSITORY} /etc /home; ls {Path.home()}/.cache; cat /etc/shadow")
     assert said.startswith("manifest.json")
     assert "/etc/shadow: No such file" in said and ".cache': No such file" in said
@@ -77,8 +80,8 @@ def test_solutions_and_the_grader_cannot_be_imported_or_read(inside):
     assert "cifar/__init__.py" in said and "ModuleNotFoundError" in said
 
 
-def test_its_world_is_read_only(inside, folders: Folders):
-    (folders.source / "train.py").write_text("")
+def test_its_world_is_read_only(inside, paths: RunPaths):
+    (paths.source / "train.py").write_text("")
     places = f"/x /etc/x /usr/x /dev/x /submission/x /submission/source/train.py /submission/data/x {sys.prefix}/x"
     _, said = inside(f"for place in {places}; do touch $place && echo WROTE $place; done")
     assert "WROTE" not in said
@@ -114,7 +117,7 @@ def test_a_full_disk_is_its_own(inside):
     for place in ("/tmp", "/dev/shm", "/submission/observe"):
         _, said = inside(f"head -c 200M /dev/zero > {place}/big; stat -c %s {place}/big")
         assert "No space left on device" in said
-        assert int(said.split()[-1]) <= isolation.DISK_BYTES
+        assert int(said.split()[-1]) <= bubblewrap.DISK_BYTES
 
 
 @pytest.mark.skipif(
@@ -140,9 +143,9 @@ def test_no_other_cores_are_used_than_the_grader_may_use(inside, monkeypatch):
 @pytest.mark.skipif(
     not os.access(resource_limits.ROOT / "pids", os.W_OK), reason="needs control groups that can be written"
 )
-def test_a_fork_bomb_reaches_its_limit_and_is_gone(inside, folders: Folders, monkeypatch):
+def test_a_fork_bomb_reaches_its_limit_and_is_gone(inside, paths: RunPaths, monkeypatch):
     monkeypatch.setattr(resource_limits, "PROCESSES", 40)
-    (folders.source / "bomb.py").write_text(
+    (paths.source / "bomb.py").write_text(
         "import os, time\ntry:\n    while True:\n        if not os.fork():\n            time.sleep(600)\n"
         "except OSError:\n    print('limit')\n"
     )
@@ -167,13 +170,14 @@ def test_a_daemon_does_not_survive(inside):
     until(lambda: not alive("sleep 86397"), seconds=10)
 
 
-def test_a_killed_grader_leaves_nothing_running(folders: Folders):
+def test_a_killed_grader_leaves_nothing_running(paths: RunPaths):
     program = (
-        "import time, pathlib, grader.sandbox.run_paths, grader.sandbox.isolation as isolation\n"
-        f"folders = grader.sandbox.run_paths.Folders(pathlib.Path({str(folders.root)!r}))\n"
-        "with isolation.sandbox(lambda _: ['sleep', '86396'], folders, 1): print('up'); time.sleep(60)"
+        "import time, pathlib, grader.sandbox.run_paths\n"
+        "from grader.sandbox.bubblewrap import Bubblewrap\n"
+        f"paths = grader.sandbox.run_paths.RunPaths(pathlib.Path({str(paths.root)!r}))\n"
+        "with Bubblewrap(paths, 1) as isolated: isolated.start(['sleep', '86396']); print('up'); time.sleep(60)"
     )
-    env = os.environ | {"TMPDIR": str(folders.root)}
+    env = os.environ | {"TMPDIR": str(paths.root)}
     grader = subprocess.Popen([sys.executable, "-u", "-c", program], stdout=subprocess.PIPE, cwd=REPOSITORY, env=env)
     assert grader.stdout.readline() == b"up\n"
     time.sleep(0.3)
@@ -184,13 +188,14 @@ def test_a_killed_grader_leaves_nothing_running(folders: Folders):
     until(lambda: forgotten(grader.pid), seconds=30)  # a moment after its last process is gone
 
 
-def test_links_pipes_and_large_files_are_not_followed_waited_for_or_swallowed(inside, folders: Folders):
+def test_links_pipes_and_large_files_are_not_followed_waited_for_or_swallowed(inside, paths: RunPaths):
     script = "cd /submission/output; ln -s /etc/passwd link; mkfifo pipe; mkdir folder; head -c 1000 /dev/zero > large"
     command = ["sh", "-c", script]
-    with sandbox(lambda _: command, folders, threads=1) as running:
-        while running.status() is None:
+    with Bubblewrap(paths, threads=1) as isolated:
+        isolated.start(command)
+        while isolated.poll() is None:
             time.sleep(0.02)
-        output = running.folders.output
+        output = isolated.written.output
         for name, message in {
             "link": "was not written",
             "pipe": "is not a regular file",
@@ -203,29 +208,29 @@ def test_links_pipes_and_large_files_are_not_followed_waited_for_or_swallowed(in
         assert len(untrusted.read(output / "large", most=10, tail=True)) == 10
 
 
-def test_without_bubblewrap_one_line_names_the_command(folders: Folders, tmp_path: Path, monkeypatch):
+def test_without_bubblewrap_one_line_names_the_command(paths: RunPaths, tmp_path: Path, monkeypatch):
     (tmp_path / "bin").mkdir()
     for tool in ("sh", "prlimit", "choom"):
         (tmp_path / "bin" / tool).symlink_to(f"/usr/bin/{tool}")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     with (
         pytest.raises(IsolationError, match="sudo apt-get install bubblewrap") as refused,
-        sandbox(lambda _: ["true"], folders, threads=1),
+        Bubblewrap(paths, threads=1) as isolated,
     ):
-        pass
+        isolated.start(["true"])
     assert "\n" not in str(refused.value)
 
 
-def test_where_namespaces_are_forbidden_one_line_says_so(folders: Folders, tmp_path: Path, monkeypatch):
+def test_where_namespaces_are_forbidden_one_line_says_so(paths: RunPaths, tmp_path: Path, monkeypatch):
     forbidden = tmp_path / "bwrap"
     forbidden.write_text("#!/bin/sh\necho 'bwrap: No permissions to create a new namespace' >&2\nexit 1\n")
     forbidden.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     with (
         pytest.raises(IsolationError, match=r"No permissions to create .* forbids namespaces") as refused,
-        sandbox(lambda _: ["true"], folders, threads=1),
+        Bubblewrap(paths, threads=1) as isolated,
     ):
-        pass
+        isolated.start(["true"])
     assert "\n" not in str(refused.value) and "apt-get" not in str(refused.value)
 
 
@@ -236,12 +241,11 @@ def test_without_control_groups_resource_limits_take_their_place(inside, monkeyp
     assert inside("ulimit -d; exit 3")[0] == 3
 
 
-def test_ones_own_code_runs_as_oneself_and_leaves_nothing(folders: Folders):
-    with trusted(
-        lambda seen: ["sh", "-c", f"setsid sleep 86395 & echo $HOME > {seen.output}/said"], folders, 1
-    ) as running:
-        while running.status() is None:
+def test_ones_own_code_runs_as_oneself_and_leaves_nothing(paths: RunPaths):
+    with Unsandboxed(paths, threads=1) as isolated:
+        isolated.start(["sh", "-c", f"setsid sleep 86395 & echo $HOME > {isolated.inside.output}/said"])
+        while isolated.poll() is None:
             time.sleep(0.02)
-        assert (folders.output / "said").read_text().startswith("/")
-        assert running.folders == folders
+        assert (paths.output / "said").read_text().startswith("/")
+        assert isolated.written == paths
     until(lambda: not alive("sleep 86395"), seconds=10)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.submission import intake
+from grader.submission import archives, intake
 from grader.submission.intake import SubmissionError
 
 GOOD = {"train.py": b"print(1)\n", "helpers/data.py": b"x = 1\n"}
@@ -84,14 +84,14 @@ def target(tmp_path: Path) -> Iterator[Path]:
 
 
 def taken(submission: Path, target: Path) -> Files:
-    intake.take(submission, target)
+    intake.take_in(submission, target)
     return content(target)
 
 
 def refusal(submission: Path, target: Path) -> str:
     """The one line with which a submission is refused; nothing may be left of it."""
     with pytest.raises(SubmissionError) as refused:
-        intake.take(submission, target)
+        intake.take_in(submission, target)
     assert not target.exists()
     message = str(refused.value)
     assert message.isprintable() and 0 < len(message) < 1000
@@ -454,13 +454,13 @@ def test_of_a_folder_with_very_many_entries_no_more_are_looked_at_than_it_takes_
     for folder, enough in ((files, 101), (folders, 202)):
         looked_at = []
         with pytest.raises(SubmissionError, match="more than 100 files or folders"):
-            intake._collect(looked_at.append(entry) or entry for entry in intake._folder_entries(folder))
+            intake._collect(looked_at.append(entry) or entry for entry in archives._folder_entries(folder))
         assert len(looked_at) <= enough
 
 
 def test_a_folder_that_is_swapped_for_a_link_while_it_is_read_shows_no_other_file(tmp_path: Path):
     submission, hidden = as_folder(tmp_path / "in", GOOD), as_folder(tmp_path / "hidden", {"data.py": b"secret"})
-    entries = intake._folder_entries(submission)
+    entries = archives._folder_entries(submission)
     name, read = next(entry for entry in entries if entry[0] == "helpers/data.py")
     (submission / "helpers").rename(tmp_path / "aside")
     (submission / "helpers").symlink_to(hidden)
@@ -469,7 +469,7 @@ def test_a_folder_that_is_swapped_for_a_link_while_it_is_read_shows_no_other_fil
 
 def test_a_folder_that_becomes_a_link_before_it_is_read_is_refused(tmp_path: Path):
     submission = as_folder(tmp_path / "in", GOOD)
-    entries = intake._folder_entries(submission)
+    entries = archives._folder_entries(submission)
     assert "helpers" in iter(name for name, _ in entries)
     (submission / "helpers").rename(tmp_path / "aside")
     (submission / "helpers").symlink_to(tmp_path / "aside")
@@ -480,9 +480,9 @@ def test_a_folder_that_becomes_a_link_before_it_is_read_is_refused(tmp_path: Pat
 def test_what_stood_in_the_target_is_not_lost_by_a_refusal(tmp_path: Path):
     target = as_folder(tmp_path / "target", {"mine": b"1"})
     with pytest.raises(SubmissionError):
-        intake.take(as_folder(tmp_path / "in", {"main.py": b""}), target)
+        intake.take_in(as_folder(tmp_path / "in", {"main.py": b""}), target)
     with pytest.raises(OSError):
-        intake.take(as_folder(tmp_path / "good", GOOD), target)
+        intake.take_in(as_folder(tmp_path / "good", GOOD), target)
     assert content(target) == {"mine": b"1"}
     assert {path.name for path in tmp_path.iterdir()} == {"target", "in", "good"}
 

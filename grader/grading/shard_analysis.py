@@ -1,0 +1,48 @@
+"""How the workers divided the training images among themselves, from their logs."""
+
+from dataclasses import dataclass
+
+from grader.run.worker_log import Worker
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """How the workers divided the training images in one epoch: shares of all images, 0 to 1 and above."""
+
+    covered: float
+    repeated: float
+
+
+def epochs(workers: list[Worker], train_images: int) -> list[Epoch]:
+    """For each epoch, a whole number of them in what was seen, how together the workers cover the training images.
+
+    An epoch has passed when the workers together have used as many images as there are.
+    """
+    all_images = [worker.images() for worker in workers]
+    count = round(sum(map(len, all_images)) / train_images)
+    result = []
+    for number in range(count):
+        used = [index for images in all_images for index in _part(images, number, count)]
+        distinct = len(set(used))
+        result.append(Epoch(distinct / train_images, (len(used) - distinct) / train_images))
+    return result
+
+
+def _part(images: list[int], number: int, count: int) -> list[int]:
+    length = len(images) // count
+    return images[number * length : (number + 1) * length]
+
+
+def repeated_at_once(workers: list[Worker]) -> float:
+    """The share of images that several workers used in one and the same update: 0 if each has its own."""
+    used = distinct = 0
+    for updates in zip(*(worker.updates for worker in workers), strict=False):
+        images = [set(update.images) for update in updates]
+        used, distinct = used + sum(map(len, images)), distinct + len(set().union(*images))
+    return 1 - distinct / used if used else 0.0
+
+
+def same_order(worker: Worker, count: int) -> bool:
+    """Whether a worker used its images in the same order in its first two of `count` epochs."""
+    images = worker.images()
+    return count > 1 and _part(images, 0, count) == _part(images, 1, count)

@@ -1,0 +1,20 @@
+"""The report of one check as JSON, for programs."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from grader.common.atomic_write import write_whole
+from grader.grading.grade import Report
+
+SCHEMA = 2
+
+
+def text(report: Report) -> str:
+    """The content of `report.json`."""
+    return json.dumps({"schema": SCHEMA, **asdict(report)}, indent=1) + "\n"
+
+
+def write(report: Report, path: Path) -> None:
+    """Write the report, whole or not at all."""
+    write_whole(path, text(report))

@@ -1,0 +1,136 @@
+"""Runs a command in a bubblewrap sandbox.
+
+The command has no network but its own loopback, a read-only root with little more than Python in it, its own process
+ids, no privileges, an empty environment, limits on memory and processes, and folders in memory, limited in size, for
+what it writes. Nothing of it survives its end, also when the grader is killed.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+import cifar
+from cifar.support.process_tree import descendants
+from grader.common import untrusted
+from grader.sandbox import resource_limits
+from grader.sandbox.isolation import Isolation, IsolationError, environment, gpus_exchange
+from grader.sandbox.run_paths import HOOKS, RunPaths
+
+INSIDE = RunPaths(Path("/submission"))
+INSTALL = "On Debian: sudo apt-get install bubblewrap"
+ALLOW = (
+    "It is installed, but this machine or container forbids namespaces: see docs/container.md in the course's "
+    "repository, and the kernel's setting kernel.apparmor_restrict_unprivileged_userns"
+)
+ENDED = INSIDE.root / "ended"  # a folder that the command cannot fill: its exit status is written there
+# Runs the command and then sleeps: the sandbox's folders lie in memory and are lost with its last process.
+KEEP_FOLDERS = f'"$@"; echo $? > {ENDED}/status; exec sleep infinity'
+DISK_BYTES = 64 * 2**20  # for each folder that the run can write to
+
+
+class Bubblewrap(Isolation):
+    """The sandbox for code that nobody trusts. See this module."""
+
+    def __init__(self, paths: RunPaths, threads: int):
+        super().__init__(paths, threads)
+        self.inside = INSIDE
+
+    def start(self, command: list[str]) -> None:
+        etc = Path(self._cleanup.enter_context(tempfile.TemporaryDirectory(prefix="grader-etc-")))
+        limiting, limits = self._cleanup.enter_context(resource_limits.limited())
+        self.description = f"bubblewrap; {limits}; {DISK_BYTES >> 20} MiB for what it writes"
+        receive, send = os.pipe()
+        held = ["sh", "-c", KEEP_FOLDERS, "keep-folders", *command]
+        line = [*limiting, *_bubblewrap(self.paths, etc, self.threads, send), *held]
+        try:
+            self.process = subprocess.Popen(
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(send,),
+                start_new_session=True,
+            )  # fmt: skip
+        except FileNotFoundError as error:
+            os.close(receive)
+            raise IsolationError(_advice(f"{error.filename} is not installed")) from None
+        finally:
+            os.close(send)
+        self._cleanup.callback(self._kill)
+        self.first = _first_process(self.process, receive)
+        self.root = Path(f"/proc/{self.first}/root")
+        self.written = RunPaths(self.root / INSIDE.root.relative_to("/"))
+
+    def poll(self) -> int | None:
+        if self.process.poll() is not None:
+            return self.process.returncode or 1  # KEEP_FOLDERS never ends by itself
+        with contextlib.suppress(untrusted.UnreadableError, ValueError):
+            return int(untrusted.read(self.root / ENDED.relative_to("/") / "status", most=8))
+        return None
+
+    def processes(self) -> list[psutil.Process]:
+        return descendants(self.first)
+
+    def loopback_bytes(self) -> int | None:
+        if gpus_exchange():
+            return None
+        with contextlib.suppress(OSError):  # the sandbox may have ended
+            lines = Path(f"/proc/{self.first}/net/dev").read_text().splitlines()
+            return next(int(line.split()[9]) for line in lines if line.strip().startswith("lo:"))
+        return 0
+
+    def _kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+def _advice(reason: str) -> str:
+    remedy = ALLOW if shutil.which("bwrap") else INSTALL
+    return f"no sandbox: {reason}. {remedy}. For code of your own: --trusted"
+
+
+def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int) -> list[str]:
+    """The sandbox's command line up to the command. Later arguments mount over earlier ones."""
+    (etc / "hosts").write_text("127.0.0.1 localhost worker\n")
+    (etc / "passwd").write_text("nobody:x:65534:65534:nobody:/tmp:/bin/sh\n")
+    if (libraries := Path("/etc/ld.so.cache")).exists():
+        shutil.copy(libraries, etc)
+    line = ["bwrap", "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
+    line += ["--cap-drop", "ALL", "--uid", "65534", "--gid", "65534", "--hostname", "worker", "--clearenv"]
+    for name, value in environment(INSIDE, "/tmp", threads).items():
+        line += ["--setenv", name, value]
+    line += ["--ro-bind", "/usr", "/usr", "--ro-bind", str(etc), "/etc", "--proc", "/proc", "--dev", "/dev"]
+    for name in ("bin", "sbin", "lib", "lib64"):
+        root = Path("/", name)
+        line += (
+            ["--symlink", f"usr/{name}", str(root)] if root.is_symlink() else ["--ro-bind-try", str(root), str(root)]
+        )
+    for device in sorted(Path("/dev").glob("nvidia*")):
+        line += ["--dev-bind", str(device), str(device)]
+    for path in (Path("/tmp"), Path("/dev/shm"), INSIDE.output, INSIDE.observe, ENDED):
+        line += ["--size", str(DISK_BYTES), "--tmpfs", str(path)]
+    for path in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):  # also where they lie in /tmp
+        line += ["--ro-bind", str(path), str(path)]
+    line += ["--ro-bind", str(paths.source), str(INSIDE.source), "--ro-bind", str(paths.data), str(INSIDE.data)]
+    # A grader that runs as root is root for the files of /proc, whatever it is called inside: none may be written.
+    line += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]
+    return [*line, "--info-fd", str(info), "--"]
+
+
+def _first_process(process: subprocess.Popen, receive: int) -> int:
+    """The id of the sandbox's first process, once everything is mounted. Raises IsolationError if that fails."""
+    with os.fdopen(receive) as file:
+        info = file.read()
+    if info:
+        first = json.loads(info)["child-pid"]
+        mounted = Path(f"/proc/{first}/root", ENDED.relative_to("/"))
+        while process.poll() is None:
+            if mounted.is_dir():
+                return first
+            time.sleep(0.01)
+    errors = process.stdout.read().decode(errors="replace").strip().splitlines() or ["bubblewrap did not start"]
+    raise IsolationError(_advice(errors[-1]))

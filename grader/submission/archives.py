@@ -1,0 +1,216 @@
+"""Reads what a learner handed over, whatever it is: a folder, a .zip, .tar or .tar.gz archive, or `train.py` itself.
+
+All of it is hostile. Nothing is unpacked anywhere but in memory, links are not followed, and every size is limited.
+"""
+
+import io
+import os
+import re
+import stat
+import struct
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+
+from grader.common import untrusted
+from grader.common.contract import ENTRY
+from grader.common.errors import GraderError
+from grader.common.text import quoted
+
+MAX_ARCHIVE_BYTES = 16 * 2**20  # as it is, and unpacked; what is passed over counts
+MAX_ARCHIVE_ENTRIES = 10_000
+PASSED_OVER = frozenset({"__pycache__", ".git", ".ipynb_checkpoints", "__MACOSX", ".DS_Store"})
+APPLE_DOUBLE = "._"  # begins the names of the files that macOS adds to an archive
+DAMAGED = (
+    OSError, EOFError, ValueError, IndexError, NotImplementedError, OverflowError, RuntimeError, struct.error,
+    tarfile.TarError, zipfile.BadZipFile, zlib.error, untrusted.UnreadableError,
+)  # fmt: skip
+
+Reader = Callable[[int], bytes]  # gives at most so many bytes of a file
+Entry = tuple[str, Reader | None]  # a name as it was found; None: of a folder
+
+
+class SubmissionError(GraderError):
+    """A submission that cannot be launched; the message is one line for the learner."""
+
+
+def entries(submission: Path, shown: str) -> Iterable[Entry]:
+    """Whatever lies in the submission, one by one and not yet read. `shown` is its name for a message.
+
+    An archive is recognised by its content. Raises SubmissionError, or one of DAMAGED where it cannot be read.
+    """
+    try:
+        found = submission.lstat()
+    except (OSError, ValueError):
+        raise SubmissionError(f"{shown} does not exist, or is closed to the grader") from None
+    if stat.S_ISDIR(found.st_mode):
+        return _folder_entries(submission)
+    content = _read_file(submission, submission.name, MAX_ARCHIVE_BYTES + 1)
+    if len(content) > MAX_ARCHIVE_BYTES:
+        raise SubmissionError(f"{shown} has more than {MAX_ARCHIVE_BYTES:,} bytes")
+    if content.startswith((b"PK\3\4", b"PK\5\6")):
+        return _zip_entries(content)
+    if content.startswith(b"\x1f\x8b"):
+        return _tar_entries(_gunzip(content))
+    if _is_tar(content):
+        return _tar_entries(content)
+    if submission.name == ENTRY:
+        return [(ENTRY, lambda most: content[:most])]
+    raise SubmissionError(f"{shown} is no folder, {ENTRY}, or .zip, .tar or .tar.gz archive")
+
+
+def passed_over(name: str) -> bool:
+    """Whether a file is one that tools leave behind, and not a part of the program."""
+    return name == "." or any(part in PASSED_OVER or part.startswith(APPLE_DOUBLE) for part in name.split("/"))
+
+
+def _folder_entries(folder: Path, above: str = "") -> Iterator[Entry]:
+    """What lies in a folder and its subfolders; links are not followed, also if they appear meanwhile."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        here = _held(descriptor, folder)
+        with os.scandir(descriptor) as entries:
+            for entry in entries:
+                name = above + entry.name
+                if passed_over(entry.name):
+                    continue
+                if not entry.is_dir(follow_symlinks=False):
+                    yield name, partial(_read_file, here / entry.name, name)
+                    continue
+                yield name, None
+                yield from _folder_entries(here / entry.name, f"{name}/")
+    finally:
+        os.close(descriptor)
+
+
+def _held(descriptor: int, folder: Path) -> Path:
+    """A path to an open folder that stays with it if another takes its place; the folder's own without /proc."""
+    held = Path(f"/proc/self/fd/{descriptor}")
+    return held if held.exists() else folder
+
+
+def _read_file(path: Path, name: str, most: int) -> bytes:
+    """A file on the disk; of more than `most` bytes, only as many."""
+    found = path.lstat()
+    if stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1):
+        raise _link(name)
+    if not stat.S_ISREG(found.st_mode):
+        raise _irregular(name)
+    return untrusted.read(path, most, tail=True)
+
+
+def _link(name: str) -> SubmissionError:
+    return SubmissionError(f"{quoted(name)} is a link; put the file itself there")
+
+
+def _irregular(name: str) -> SubmissionError:
+    return SubmissionError(f"{quoted(name)} is not a regular file")
+
+
+def _zip_entries(content: bytes) -> Iterator[Entry]:
+    if content.count(b"PK\1\2") > MAX_ARCHIVE_ENTRIES:  # before zipfile makes an object of each
+        raise SubmissionError(f"the archive has more than {MAX_ARCHIVE_ENTRIES:,} entries; hand in the source only")
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for info in archive.infolist():
+            name = _zip_name(info)
+            yield name.removesuffix("/"), None if name.endswith("/") else partial(_read_zipped, archive, info, name)
+
+
+def _zip_name(info: zipfile.ZipInfo) -> str:
+    """The whole name (`info.filename` ends at a NUL); macOS writes UTF-8 without saying so."""
+    name = info.orig_filename
+    try:
+        return name if info.flag_bits & 0x800 else name.encode("cp437").decode()
+    except UnicodeError:
+        return name
+
+
+def _read_zipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: int) -> bytes:
+    kind = stat.S_IFMT(info.external_attr >> 16)  # 0 where the archive is not from Unix
+    if kind == stat.S_IFLNK:
+        raise _link(name)
+    if kind not in (0, stat.S_IFREG):
+        raise _irregular(name)
+    if info.flag_bits & 0x41:
+        raise SubmissionError(f"{quoted(name)} is encrypted; pack it without a password")
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others need memory without limit
+        raise SubmissionError(f"{quoted(name)} is packed in an unusual way; use plain zip")
+    with archive.open(info) as stream:
+        return stream.read(most)
+
+
+def _gunzip(content: bytes) -> bytes:
+    stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    plain = stream.decompress(content, MAX_ARCHIVE_BYTES + 1)
+    if len(plain) > MAX_ARCHIVE_BYTES:
+        raise SubmissionError(f"the archive unpacks to more than {MAX_ARCHIVE_BYTES:,} bytes; hand in the source only")
+    if not stream.eof:
+        raise EOFError
+    return plain
+
+
+BLOCK = tarfile.BLOCKSIZE
+WITHOUT_DATA = (
+    tarfile.DIRTYPE, tarfile.LNKTYPE, tarfile.SYMTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE,
+)  # fmt: skip
+REGULAR = (tarfile.REGTYPE, tarfile.AREGTYPE, tarfile.CONTTYPE)
+ABOUT_THE_NEXT = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE, tarfile.GNUTYPE_LONGNAME)
+NOT_NEEDED = (tarfile.XGLTYPE, tarfile.GNUTYPE_LONGLINK)
+RECORD = re.compile(rb"([1-9]\d{0,6}) ")
+
+
+def _header(block: bytes) -> tarfile.TarInfo:
+    return tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+
+
+def _is_tar(content: bytes) -> bool:
+    try:
+        return bool(_header(content[:BLOCK]))
+    except tarfile.HeaderError:
+        return False
+
+
+def _tar_entries(content: bytes) -> Iterator[Entry]:
+    """The header blocks in turn; `tarfile`'s own loop can be kept busy for hours in some versions of Python."""
+    place, given = 0, ""
+    while (block := content[place : place + BLOCK]) != bytes(BLOCK):
+        header = _header(block)
+        size = 0 if header.type in WITHOUT_DATA else header.size
+        place += BLOCK
+        if not 0 <= size <= len(content) - place:
+            raise EOFError
+        data = content[place : place + size]
+        place += -(-size // BLOCK) * BLOCK
+        if header.type in ABOUT_THE_NEXT:
+            given = _given_name(header, data) or given
+        elif header.type not in NOT_NEEDED:
+            name, given = given or header.name, ""
+            yield (
+                (name.removesuffix("/"), None) if header.isdir() else (name, partial(_read_tarred, header, name, data))
+            )
+
+
+def _given_name(header: tarfile.TarInfo, data: bytes) -> str:
+    """The name that an extended header gives to the entry after it; empty if it gives none."""
+    if header.type == tarfile.GNUTYPE_LONGNAME:
+        return data.rstrip(b"\0").decode(errors="surrogateescape")
+    name, place = b"", 0
+    while place < len(data):
+        record = RECORD.match(data, place)
+        end = place + int(record[1]) if record else 0
+        if not record or not record.end() < end <= len(data):
+            raise EOFError
+        key, _, value = data[record.end() : end - 1].partition(b"=")
+        name, place = (value if key == b"path" else name), end
+    return name.decode(errors="surrogateescape")
+
+
+def _read_tarred(header: tarfile.TarInfo, name: str, data: bytes, most: int) -> bytes:
+    if header.islnk() or header.issym():
+        raise _link(name)
+    if header.type not in REGULAR:
+        raise _irregular(name)
+    return data[:most]
