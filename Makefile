@@ -92,9 +92,10 @@ with-chromium: whole setup
 with-buildah: whole setup
 	@$(PYTHON) source_code/install/install.py --also buildah debootstrap
 
-lint: setup  ## formatter and linter, without changing anything
+lint: setup  ## formatter, linter and the layers of imports, without changing anything
 	$(RUN) -m ruff format --check
 	$(RUN) -m ruff check
+	$(COURSE_ENV)/bin/lint-imports --no-logo --no-cache
 
 format: setup  ## format the code and mend what the linter can mend
 	$(RUN) -m ruff check --fix

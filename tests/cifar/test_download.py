@@ -143,7 +143,7 @@ def test_the_command_prints_the_folder(cifar10: Path):
 def test_an_interrupt_ends_the_command(archive_server, tmp_path: Path):
     address, requests = archive_server
     requests.clear()
-    program = "import sys; from cifar import sources; sources.ARCHIVE = sys.argv.pop(1); sources.main()"
+    program = "import sys; from cifar import download; download.ARCHIVE = sys.argv.pop(1); download.main()"
     command = [sys.executable, "-c", program, address, "--to", str(tmp_path)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -373,7 +373,7 @@ import asyncio
 import sys
 from pathlib import Path
 from nbclient import client
-from grader import build
+from grader.notebooks import build
 from lessons.__main__ import main
 build.SOLUTIONS = Path("solutions")
 wait = asyncio.sleep
