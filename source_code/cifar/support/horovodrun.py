@@ -15,7 +15,7 @@ from cifar.support import process_tree
 from cifar.support.environment import cores
 
 END_SECONDS = 5  # for the launcher to end its workers
-WORKER_LINE = re.compile(r"\[(\d+)\]<(stdout|stderr)>:(.*)", re.DOTALL)
+WORKER_LINE = re.compile(r"\[(\d{1,6})\]<(stdout|stderr)>:(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)

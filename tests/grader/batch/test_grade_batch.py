@@ -414,7 +414,7 @@ def sandboxed(submission: Submission, settings: journal.Settings, folder: Path) 
 
 def test_a_sandboxed_run_goes_on_in_its_slots_thread_and_dies_with_the_slot_or_the_batch(group: Class):
     group.add("anna")
-    process = start("test_batch.Class(sys.argv[1]).grade(does=test_batch.sandboxed)", group.root)
+    process = start("test_grade_batch.Class(sys.argv[1]).grade(does=test_grade_batch.sandboxed)", group.root)
     until(lambda: group.begun() == ["anna"])
     time.sleep(1)
     assert alive("sleep 86394")

@@ -21,7 +21,7 @@ def look_at_the_course() -> None:
     for name in (
         "solutions",
         "grader/grading/rubric.py",
-        "grader/profiles.json",
+        "grader/common/profiles.json",
         "tests",
         "notebooks",
         "runs",
