@@ -56,7 +56,7 @@ def _section(saved: Series) -> dict:
 
 def table(saved: Series) -> Table:
     """The table that a comparison's module makes of its runs."""
-    return importlib.import_module(f"{speed.__name__}.{saved.claim.id}").table(saved.runs)
+    return importlib.import_module(saved.claim.run.__module__).table(saved.runs)
 
 
 def rich_table(saved: Series) -> rich.table.Table:
