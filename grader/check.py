@@ -13,8 +13,6 @@ from grader.grading import evidence, grade
 from grader.grading.grade import Report, RunRecord
 from grader.report import html_report, json_report
 from grader.run import launch, rekeyed_data
-from grader.run.run_progress import RunProgress
-from grader.run.watchdog import Watchdog, reference_seconds
 from grader.sandbox.bubblewrap import Bubblewrap
 from grader.sandbox.isolation import Isolation
 from grader.sandbox.run_paths import RunPaths
@@ -46,7 +44,8 @@ def check(submission: Path, output: Path, options: CheckOptions, console: Consol
     paths = RunPaths(output)
     _take_in(submission, paths)
     data = rekeyed_data.rekey(download.fetch(), options.key, options.profile.train_images, options.profile.test_images)
-    run = _run(paths, data, options, console)
+    rekeyed_data.write_folder(data, paths.data)
+    run = launch.run(paths, options.profile, options.seed, options.isolation, console)
     found = evidence.gather(paths, options.profile, run, data, options.isolation)
     shutil.rmtree(paths.data)
     report = grade.judge(found, name or str(submission), _record(options, paths, found))
@@ -60,13 +59,6 @@ def _take_in(submission: Path, paths: RunPaths) -> None:
         raise SubmissionError(f"{submission} is a copy that this check would replace: name what you wrote")
     paths.clear()
     intake.take_in(submission, paths.source)
-
-
-def _run(paths: RunPaths, data: rekeyed_data.Rekeyed, options: CheckOptions, console: Console) -> launch.Run:
-    rekeyed_data.write_folder(data, paths.data)
-    watchdog = Watchdog(reference_seconds(options.profile))
-    with RunProgress(options.profile, console) as progress:
-        return launch.run(paths, options.profile, options.seed, options.isolation, watchdog, progress)
 
 
 def _record(options: CheckOptions, paths: RunPaths, found: evidence.Evidence) -> RunRecord:

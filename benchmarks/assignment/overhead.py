@@ -26,8 +26,6 @@ from cifar.support.horovodrun import programs_path
 from grader.common import contract
 from grader.common.contract import NETWORK_WIDTH, WORKERS
 from grader.run import launch, rekeyed_data
-from grader.run.run_progress import RunProgress
-from grader.run.watchdog import Watchdog, reference_seconds
 from grader.sandbox.bubblewrap import Bubblewrap
 from grader.sandbox.run_paths import RunPaths
 from grader.submission import intake
@@ -50,9 +48,7 @@ def bare(paths: RunPaths, seed: int) -> float:
 
 def graded(paths: RunPaths, seed: int) -> float:
     """Seconds of the same command in the sandbox, observed and watched."""
-    with RunProgress(SIZE, Console(quiet=True)) as progress:
-        watchdog = Watchdog(reference_seconds(SIZE))
-        run = launch.run(paths, SIZE, seed, Bubblewrap, watchdog, progress)
+    run = launch.run(paths, SIZE, seed, Bubblewrap, Console(quiet=True))
     if run.status != 0:
         stop(f"the graded run ended with status {run.status}: see {paths.log}")
     return run.seconds

@@ -5,6 +5,7 @@ the machine does meets all of them.
 """
 
 import importlib
+from types import ModuleType
 
 from benchmarks.experiment.claim import Claim
 
@@ -21,8 +22,13 @@ MODULES = {
 }
 
 
-def get(id: str) -> Claim:
-    """The comparison called `id`. KeyError if there is none."""
+def module(id: str) -> ModuleType:
+    """The module of the comparison called `id`. KeyError if there is none."""
     if id not in IDS:
         raise KeyError(id)
-    return importlib.import_module(f"{__name__}.comparisons.{MODULES.get(id, id)}").CLAIM
+    return importlib.import_module(f"{__name__}.comparisons.{MODULES.get(id, id)}")
+
+
+def get(id: str) -> Claim:
+    """The comparison called `id`. KeyError if there is none."""
+    return module(id).CLAIM

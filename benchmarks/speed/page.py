@@ -1,7 +1,6 @@
 """The page of the comparisons: verdict, table, picture, machine and command of each; what has no result is named."""
 
 import base64
-import importlib
 import io
 from importlib.resources import files
 from pathlib import Path
@@ -56,7 +55,7 @@ def _section(saved: Series) -> dict:
 
 def table(saved: Series) -> Table:
     """The table that a comparison's module makes of its runs."""
-    return importlib.import_module(saved.claim.run.__module__).table(saved.runs)
+    return speed.module(saved.claim.id).table(saved.runs)
 
 
 def rich_table(saved: Series) -> rich.table.Table:

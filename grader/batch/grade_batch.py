@@ -27,7 +27,7 @@ from rich.table import Table
 from cifar.support.environment import cores
 from grader.batch import dask_cluster
 from grader.batch.dask_cluster import Files, Outcome, Slot, SlotError, Submission
-from grader.batch.journal import Journal, JournalError, Result, Settings, forget, key_of
+from grader.batch.journal import Journal, Result, Settings, forget, key_of
 from grader.batch.results_csv import write_results
 from grader.check import CheckOptions, check
 from grader.common import contract
@@ -70,7 +70,7 @@ def run(
             if again:
                 forget(folder / JOURNAL, {safe_name(entry.name) for entry in args.path.iterdir()})
             return Batch(args, folder, console, grade or graded, machine).run()
-    except (BatchError, JournalError, SlotError) as error:
+    except GraderError as error:
         told, status = str(error), 2
     except OSError as error:
         told, status = f"{error.filename or args.output}: {error.strerror or error}", 2

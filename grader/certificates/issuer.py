@@ -20,13 +20,14 @@ from jwt.algorithms import OKPAlgorithm
 from jwt.exceptions import InvalidKeyError
 from rich.console import Console
 
+from grader.common.errors import GraderError
 from grader.common.private_file import once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PRIVATE, ISSUERS = "private.pem", "issuers"
 
 
-class IssuerError(Exception):
+class IssuerError(GraderError):
     """There is no key to sign with, or none that may be used; the message is one line."""
 
 

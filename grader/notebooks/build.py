@@ -31,6 +31,7 @@ from nbgrader.preprocessors import ClearSolutions
 from rich.console import Console
 
 from grader import exercises
+from grader.common.errors import GraderError
 from grader.exercises import Exercise
 from grader.exercises.scoring import ALONE
 
@@ -47,7 +48,7 @@ METADATA = {
 }
 
 
-class LessonError(Exception):
+class LessonError(GraderError):
     """A lesson that cannot be built; the message is one line that names file and cell."""
 
 

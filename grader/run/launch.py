@@ -6,12 +6,14 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from cifar.support.environment import cores
 from grader.common import contract, untrusted
 from grader.common.contract import CHECKPOINT, ENTRY, METRICS, WORKERS, Profile
 from grader.run.process_monitor import OutsideView, ProcessMonitor
 from grader.run.run_progress import RunProgress
-from grader.run.watchdog import Watchdog
+from grader.run.watchdog import Watchdog, reference_seconds
 from grader.run.worker_log import updates_so_far
 from grader.sandbox.isolation import Isolation
 from grader.sandbox.run_paths import RunPaths
@@ -43,16 +45,18 @@ def command(paths: RunPaths, profile: Profile, seed: int) -> list[str]:
 
 
 def run(
-    paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation], watchdog: Watchdog, progress: RunProgress
-) -> Run:
-    """Launch the submission, wait for its end, and bring what it wrote into `paths`.
+    paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation], console: Console
+) -> Run:  # fmt: skip
+    """Launch the submission, show its progress, wait for its end, and bring what it wrote into `paths`.
 
     Nothing that the run started is left when this returns, also after an interrupt. Raises isolation.IsolationError if
     the isolation cannot be had.
     """
     paths.observe.mkdir()
     paths.output.mkdir()
-    with isolation(paths, threads=max(1, cores() // WORKERS)) as isolated:
+    watchdog = Watchdog(reference_seconds(profile))
+    threads = max(1, cores() // WORKERS)
+    with RunProgress(profile, console) as progress, isolation(paths, threads) as isolated:
         started, stopped = time.monotonic(), None
         isolated.start(command(isolated.inside, profile, seed))
         reader = threading.Thread(target=_keep_output, args=(isolated.process.stdout, paths.log), daemon=True)

@@ -20,6 +20,7 @@ from grader.classroom.course import Course
 from grader.common import untrusted
 from grader.common.contract import ENTRY
 from grader.submission import intake
+from grader.submission.archives import SubmissionError
 from grader.submission.notebook import MAX_BYTES
 
 STUDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
@@ -97,7 +98,7 @@ def _program(folder: Path) -> tuple[dict[str, bytes], str]:
         if path.is_symlink() or path.exists():
             try:
                 return intake.read_files(path), ""
-            except intake.SubmissionError as error:
+            except SubmissionError as error:
                 return {}, str(error)
     return {}, f"there is no {EXPECTED}: hand in the folder {PROGRAM} together with the notebook"
 

@@ -28,6 +28,7 @@ from grader.classroom.grading.programs import Graded
 from grader.classroom.grading.record import Line, Record
 from grader.classroom.templates import template
 from grader.common.atomic_write import write_whole
+from grader.common.errors import GraderError
 from grader.common.progress_bar import counting
 from grader.common.text import for_terminal
 from grader.exercises import sandboxed, scoring
@@ -50,7 +51,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     course = Course(args.course.resolve())
     try:
         return Class(course, args, console).grade()
-    except (CourseError, IsolationError, import_submissions.ArrivalError) as error:
+    except GraderError as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

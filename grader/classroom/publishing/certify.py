@@ -10,11 +10,12 @@ from rich.console import Console
 
 from grader.certificates import credential, issuer, picture
 from grader.certificates.credential import Award
-from grader.classroom.course import Course, CourseError
+from grader.classroom.course import Course
 from grader.classroom.grading import record
 from grader.classroom.grading.autograde import FOUR_WORKERS
 from grader.classroom.nbgrader_plugins import score
 from grader.common.contract import load
+from grader.common.errors import GraderError
 from grader.grading.grade import shown_by_a_pass
 
 
@@ -24,7 +25,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     try:
         course.check()
         signed = certify(course, args.profile, args.years, issuer.home())
-    except (CourseError, issuer.IssuerError) as error:
+    except GraderError as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
     console.print(f"{len(signed)} certificates in {course.root / 'export' / 'certificates'}", highlight=False)

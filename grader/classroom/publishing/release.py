@@ -12,8 +12,9 @@ from nbformat import NotebookNode
 from nbgrader.utils import is_grade
 from rich.console import Console
 
-from grader.classroom.course import CONFIG, Course, CourseError, succeed
+from grader.classroom.course import CONFIG, Course, succeed
 from grader.common.atomic_write import write_whole
+from grader.common.errors import GraderError
 from grader.notebooks import build
 
 
@@ -22,7 +23,7 @@ def run(args: argparse.Namespace, console: Console) -> int:
     course = Course(args.course.resolve())
     try:
         names = release(course, build.SOLUTIONS)
-    except (CourseError, build.LessonError) as error:
+    except GraderError as error:
         print(f"grader: {error}", file=sys.stderr)
         return 2
     console.print(f"released: {', '.join(names)}" if names else "all assignments are released as they are")

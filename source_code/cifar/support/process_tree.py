@@ -15,9 +15,9 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def kill(processes: Iterable[psutil.Process], seconds: float) -> None:
-    """Kill these processes and wait for their end, for so many seconds at the most. Some may have ended already."""
+    """Kill these processes and wait for their end, for so many seconds at the most. Some may have ended."""
     processes = list(processes)
     for process in processes:
-        with contextlib.suppress(psutil.NoSuchProcess):
+        with contextlib.suppress(psutil.Error):
             process.kill()
     psutil.wait_procs(processes, timeout=seconds)

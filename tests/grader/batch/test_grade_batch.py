@@ -24,9 +24,10 @@ import pytest
 from filelock import FileLock
 from rich.console import Console
 
-from grader.__main__ import main, parse
+from grader.__main__ import main
 from grader.batch import dask_cluster, grade_batch, journal
 from grader.batch.dask_cluster import Files, Slot, Submission
+from grader.cli import parse
 from tests.conftest import REPOSITORY, run_python, until
 
 # Slots start sooner if they need not import this module: cloudpickle then sends them functions as they are, and Dask
