@@ -492,7 +492,7 @@ for root in map(str.strip, sys.stdin):
     child = os.fork()
     os.setpgid(child, child)
     if child == 0:
-        os._exit(test_batch.Class(root).grade()[0])
+        os._exit(test_grade_batch.Class(root).grade()[0])
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.wait()[1]), flush=True)
 """
