@@ -108,7 +108,7 @@ def _claim(args: argparse.Namespace, console: Console) -> bool:
 
 
 def _results(args: argparse.Namespace) -> Path:
-    return QUICK if args.quick else AGAIN if args.again else results.RESULTS
+    return QUICK if args.quick else AGAIN if args.rerun else results.RESULTS
 
 
 def _say(console: Console):
@@ -194,7 +194,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 def _add_sizes(parser: argparse.ArgumentParser, small: str) -> None:
     add = parser.add_mutually_exclusive_group().add_argument
     add("--quick", action="store_true", help=f"{small}; results go to {QUICK}")
-    add("--again", action="store_true", help=f"repeat what has a committed result, at full size; results go to {AGAIN}")
+    add("--rerun", action="store_true", help=f"repeat what has a committed result, at full size; results go to {AGAIN}")
 
 
 def _add_claim(parser: argparse.ArgumentParser) -> None:

@@ -23,14 +23,14 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _check(commands)
     _batch(commands)
-    _machine(commands)
+    _join(commands)
     _build(commands)
     _handout(commands)
     _release(commands)
     _autograde(commands)
     _feedback(commands)
     _export(commands)
-    _keys(commands)
+    _create_key(commands)
     _certify(commands)
     _verify(commands)
     return parser.parse_args(arguments)
@@ -44,7 +44,7 @@ def _check(commands: argparse._SubParsersAction) -> None:
     add("--profile", choices=PROFILES, default="full", help="size of the run (default: %(default)s)")
     add("--key", default="public", help="any text: re-keys classes, colours and test images (default: %(default)s)")
     add("--seed", type=int, default=0, help="the seed handed to the submission (default: %(default)s)")
-    add("--trusted", action="store_true", help="run it as yourself, isolated from nothing: for your own code only")
+    add("--no-sandbox", action="store_true", help="run it as yourself, isolated from nothing: for your own code only")
 
 
 def _batch(commands: argparse._SubParsersAction) -> None:
@@ -56,12 +56,12 @@ def _batch(commands: argparse._SubParsersAction) -> None:
     add("--key", help="any text: re-keys classes, colours and test images (default: drawn at random, once)")
     add("--seed", type=int, default=0, help="the seed handed to the submissions (default: %(default)s)")
     add("--scheduler", metavar="ADDRESS", help="grade on the machines of this Dask cluster (default: on this one)")
-    add("--trusted", action="store_true", help="run them as yourself, isolated from nothing: for your own code only")
+    add("--no-sandbox", action="store_true", help="run them as yourself, isolated from nothing: for your own code only")
 
 
-def _machine(commands: argparse._SubParsersAction) -> None:
+def _join(commands: argparse._SubParsersAction) -> None:
     about = "offer this machine to a batch with --scheduler (started with `dask scheduler`)"
-    add = _command(commands, "machine", about, "commands:machine").add_argument
+    add = _command(commands, "join", about, "commands:join").add_argument
     add("address", metavar="ADDRESS", help="the scheduler's, like tcp://10.0.0.1:8786")
 
 
@@ -105,9 +105,9 @@ def _export(commands: argparse._SubParsersAction) -> None:
     _for_course(_command(commands, "export", about, "classroom.publishing.export:run"))
 
 
-def _keys(commands: argparse._SubParsersAction) -> None:
+def _create_key(commands: argparse._SubParsersAction) -> None:
     about = "make the key that signs certificates"
-    add = _command(commands, "keys", about, "certificates.issuer:run").add_argument
+    add = _command(commands, "create-key", about, "certificates.issuer:run").add_argument
     add("--name", required=True, help="who issues the certificates, as they will say")
     add("--rotate", action="store_true", help="sign with a new key from now on; the old one stays known")
 

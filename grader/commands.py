@@ -17,7 +17,7 @@ def check(args: argparse.Namespace, console: Console) -> int:
     from grader.sandbox.run_paths import RunPaths
     from grader.sandbox.unsandboxed import Unsandboxed
 
-    isolation, profile = Unsandboxed if args.trusted else Bubblewrap, contract.load(args.profile)
+    isolation, profile = Unsandboxed if args.no_sandbox else Bubblewrap, contract.load(args.profile)
     options = checking.CheckOptions(profile=profile, key=args.key, seed=args.seed, isolation=isolation)
     try:
         report = checking.check(args.path, args.output.resolve(), options, console)
@@ -41,7 +41,7 @@ def check(args: argparse.Namespace, console: Console) -> int:
     return 0 if report.passed else 1
 
 
-def machine(args: argparse.Namespace, console: Console) -> int:
+def join(args: argparse.Namespace, console: Console) -> int:
     """Exit status: 0 when the scheduler has ended, 2 if it does not answer."""
     from grader.batch import dask_cluster
 

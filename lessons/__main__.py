@@ -39,7 +39,7 @@ def _execute(sources: list[Path], folder: Path, args: argparse.Namespace) -> lis
     failures = []
     for at, source in enumerate(sources, 1):
         try:
-            done = execute.execute(source, profile.parameters(args.profile), folder, args.again)
+            done = execute.execute(source, profile.parameters(args.profile), folder, args.rerun)
             said = "as executed before" if done.kept else f"{done.seconds:.0f} s"
         except execute.CellError as error:
             failures.append(error)
@@ -73,7 +73,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     add("--profile", choices=profile.PROFILES, default="quick", help="size of the runs (default: %(default)s)")
     add("--only", nargs="+", default=[], metavar="NN", help="numbers of the lessons to execute (default: all)")
     add("--output", type=Path, metavar="DIR", help="for notebooks and pages (default: runs/<profile>)")
-    add("--again", action="store_true", help="execute also what was executed before as it is now")
+    add("--rerun", action="store_true", help="execute also what was executed before as it is now")
     return parser.parse_args(arguments)
 
 

@@ -74,7 +74,7 @@ def _origin(found: Series) -> str:
     if not found.machine:
         return f"<p>To measure it: <code>{command}</code></p>"
     seeds = "Some arms" if found.missing else f"{found.seeds} seed(s) an arm"
-    return f"<p><small>{seeds}, on {escape(found.machine)}. To repeat it: <code>{command} --again</code></small></p>"
+    return f"<p><small>{seeds}, on {escape(found.machine)}. To repeat it: <code>{command} --rerun</code></small></p>"
 
 
 def _live_verdict(small: Series, full: Series) -> str:

@@ -112,7 +112,7 @@ shutil.copy(REFERENCE / "train.py", program)
 #
 # The *fast* profile has few images and a low target: it is for trying out. When it is green, set `profile = "full"` at
 # the top: this is what counts. A run that hangs is ended after a while, and you are told which workers wait for what.
-# (If it says that there is no sandbox: `python -m grader check my_assignment --trusted` in JupyterLab's terminal.)
+# (If it says that there is no sandbox: `python -m grader check my_assignment --no-sandbox` in JupyterLab's terminal.)
 
 # %% locked="four_workers"
 from lessons.assignment import grade

@@ -68,5 +68,5 @@ class Claim:
 
     @property
     def command(self) -> str:
-        """Runs the full experiment, as far as it has no results; with `--again`, repeats it."""
+        """Runs the full experiment, as far as it has no results; with `--rerun`, repeats it."""
         return f"python -m benchmarks {self.id}"

@@ -145,7 +145,7 @@ class Batch:
         task, seconds = bar.add_task("grading", total=len(waiting)), []
         with self._cluster() as client, bar:
             if not dask_cluster.places(client):
-                self._say(f"no machine has joined yet; on each: python -m grader machine {self.args.scheduler}")
+                self._say(f"no machine has joined yet; on each: python -m grader join {self.args.scheduler}")
             graded = dask_cluster.grade_all(client, waiting, settings, self.grade)
             for number, (submission, outcome) in enumerate(graded, start=1):
                 told = self._end(submission, outcome)
@@ -158,7 +158,7 @@ class Batch:
         if self.args.scheduler:
             return dask_cluster.remote(self.args.scheduler)
         # Without a sandbox the runs share the loopback, whose bytes are counted: one run at a time.
-        machine = self.machine or dask_cluster.of_this_machine(most=1 if self.args.trusted else MOST)
+        machine = self.machine or dask_cluster.of_this_machine(most=1 if self.args.no_sandbox else MOST)
         return dask_cluster.local(machine, self.folder / "work")
 
     def _end(self, submission: Submission, outcome: Outcome | None) -> str:
@@ -216,7 +216,7 @@ def graded(submission: Submission, settings: Settings, folder: Path) -> Files:
     for name, content in submission.files.items():
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes(content)
-    isolation = {"sandbox": Bubblewrap, "trusted": Unsandboxed}[settings.isolation]
+    isolation = {"sandbox": Bubblewrap, "no_sandbox": Unsandboxed}[settings.isolation]
     profile = contract.load(settings.profile)
     options = CheckOptions(profile=profile, key=settings.key, seed=settings.seed, isolation=isolation)
     try:
@@ -248,7 +248,7 @@ def _entries(folder: Path) -> list[Path]:
 def _settings(args: argparse.Namespace, path: Path) -> Settings:
     """The batch's settings; a key that is not given is the one that the journal at `path` has, or a new one."""
     key = args.key if args.key is not None else key_of(path) or secrets.token_hex(16)
-    return Settings(args.profile, key, args.seed, "trusted" if args.trusted else "sandbox", dask_cluster.GRADER)
+    return Settings(args.profile, key, args.seed, "no_sandbox" if args.no_sandbox else "sandbox", dask_cluster.GRADER)
 
 
 def _estimate(seconds: list[float], left: int, at_once: int) -> str:

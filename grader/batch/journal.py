@@ -29,7 +29,7 @@ class Settings:
     profile: str
     key: str
     seed: int
-    isolation: Literal["sandbox", "trusted"]
+    isolation: Literal["sandbox", "no_sandbox"]
     grader: str
     schema: Literal[1] = 1
 

@@ -1,4 +1,4 @@
-"""The keys that sign certificates, and those that a verifier knows. `python -m grader keys` makes the first.
+"""The keys that sign certificates, and those that a verifier knows. `python -m grader create-key` makes the first.
 
 The private key is written once, outside the repository, for its owner alone. Public keys are JSON Web Keys (RFC 7517,
 Ed25519 as in RFC 8037), one file an issuer, named by their thumbprint (RFC 7638); to give that file away is to publish.
@@ -97,7 +97,7 @@ def signing_key(folder: Path) -> Ed25519PrivateKey:
     """The private key. Raises IssuerError if there is none, or others could read it."""
     private = folder / PRIVATE
     if not private.exists():
-        raise IssuerError('there is no key to sign with: python -m grader keys --name "Your institution"')
+        raise IssuerError('there is no key to sign with: python -m grader create-key --name "Your institution"')
     if stat.S_IMODE(private.stat().st_mode) & 0o077:
         raise IssuerError(f"others can read {private}: chmod 600 it, or rotate the key if they may have")
     key = serialization.load_pem_private_key(private.read_bytes(), password=None)

@@ -90,7 +90,7 @@ class Bubblewrap(Isolation):
 
 def _advice(reason: str) -> str:
     remedy = ALLOW if shutil.which("bwrap") else INSTALL
-    return f"no sandbox: {reason}. {remedy}. For code of your own: --trusted"
+    return f"no sandbox: {reason}. {remedy}. For code of your own: --no-sandbox"
 
 
 def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int) -> list[str]:

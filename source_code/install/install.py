@@ -96,7 +96,7 @@ def system_packages(packages: list[str]) -> None:
     if set(missing) - {SANDBOX}:
         stop(told)
     if missing:
-        say(f"{told} (without it the grader runs a submission only with --trusted)")
+        say(f"{told} (without it the grader runs a submission only with --no-sandbox)")
 
 
 def virtual_environment(beside_torch: bool = False) -> None:

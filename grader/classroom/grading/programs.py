@@ -39,7 +39,7 @@ def run(
     with _entries(programs) as entries:
         output.mkdir(parents=True, exist_ok=True)
         args = argparse.Namespace(
-            path=entries, output=output, profile=profile, key=course.key, seed=0, scheduler=scheduler, trusted=False
+            path=entries, output=output, profile=profile, key=course.key, seed=0, scheduler=scheduler, no_sandbox=False
         )
         status = grade_batch.run(args, console, again=force)
         if status == 130:

@@ -52,7 +52,7 @@ def test_a_repetition_stands_beside_the_committed_results_and_goes_on(tmp_path, 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(command.claims, "get", lambda id: CLAIM)
     monkeypatch.setattr(command.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(sys, "argv", ["benchmarks", "C03", "--again", "--seeds", "2"])
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "C03", "--rerun", "--seeds", "2"])
     assert command.main() == 0 and "(4 of 4)" in capsys.readouterr().out
     assert len(list((tmp_path / "runs" / "again" / CLAIM.id).glob("*.json"))) == 4
     assert command.main() == 0 and "seed" not in capsys.readouterr().out

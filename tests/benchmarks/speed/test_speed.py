@@ -285,7 +285,7 @@ install: ready after 300 s
 1/2  00_start_here  60 s
 2/2  08_assignment  90 s
 pages: runs/quick/index.html
-.venv/bin/python -m grader check solutions/assignment --trusted --output runs/course
+.venv/bin/python -m grader check solutions/assignment --no-sandbox --output runs/course
 PASSED  100 of 100 points
 """
 

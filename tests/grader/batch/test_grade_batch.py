@@ -562,7 +562,7 @@ def test_a_class_of_two_with_the_real_grader_on_four_workers(group: Class):
 
 
 def test_a_machine_without_a_scheduler_says_so_in_one_line(capfd):
-    assert main(["machine", "nowhere://1"]) == 2
+    assert main(["join", "nowhere://1"]) == 2
     assert capfd.readouterr().err == (
         "grader: no Dask scheduler answers at nowhere://1: start one with `dask scheduler`\n"
     )

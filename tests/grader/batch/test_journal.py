@@ -111,7 +111,7 @@ def clear(content: bytes) -> None:
     [
         ({"seed": 4}, "this batch began with another seed: give the same options as then, or another --output"),
         ({"key": "secret", "profile": "full"}, "this batch began with another profile and key: give"),
-        ({"isolation": "trusted"}, "this batch began with another isolation: give"),
+        ({"isolation": "no_sandbox"}, "this batch began with another isolation: give"),
         ({"grader": "1" * 64}, "the grader has changed since this batch began: use another --output"),
     ],
 )

@@ -231,5 +231,5 @@ def test_the_commands_tell_each_state(tmp_path: Path, token: str, keys: Path):
     stranger = run("verify", tmp_path / "good.jwt", home=tmp_path)
     assert (stranger.returncode, stranger.stdout[:14]) == (4, "unknown issuer")
     assert run("verify", tmp_path / "none.png", home=tmp_path).returncode == 2
-    assert run("keys", "--name", "A School", home=tmp_path).returncode == 0
-    assert "--rotate" in run("keys", "--name", "A School", home=tmp_path).stderr
+    assert run("create-key", "--name", "A School", home=tmp_path).returncode == 0
+    assert "--rotate" in run("create-key", "--name", "A School", home=tmp_path).stderr
