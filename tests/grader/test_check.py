@@ -57,7 +57,8 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
 
 def test_the_naive_conversion_misses_the_target_and_exit_status_is_1(tmp_path: Path):
     done = run_python(
-        "-m", "grader", "check", SUBMISSIONS / "naive", "--profile", "fast", "--no-sandbox", "--output", tmp_path / "out"
+        "-m", "grader", "check", SUBMISSIONS / "naive", "--profile", "fast", "--no-sandbox",
+        "--output", tmp_path / "out",
     )  # fmt: skip
     assert done.returncode == 1
     written = json.loads((tmp_path / "out" / "report.json").read_text())
