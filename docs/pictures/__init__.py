@@ -1,0 +1,1 @@
+"""The pictures of the code, and what draws them. `make picture` draws them anew."""

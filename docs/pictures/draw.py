@@ -1,0 +1,77 @@
+"""The pictures: the layers of the course, the rooms of the grader, and the way of a submission through a check."""
+
+from itertools import groupby
+
+from docs.pictures.structure import REPOSITORY, contract, first_and_last, imports_layers, steps
+from docs.pictures.svg import ARROW_PIXELS, DARK, LIGHT, Picture
+
+OUTSIDE = {"solutions": "solutions", "install": "source_code/install/install.py"}  # code that no contract names
+WORDS = {
+    "solutions": "the lessons with their answers",
+    "lessons": "opens, executes and shows the lessons",
+    "benchmarks": "measures what the course claims",
+    "grader": "runs a submission and judges it",
+    "cifar": "data, networks, training loop",
+    "install": "sets up the machine, uses no layer",
+}
+
+
+def layers() -> str:
+    """The packages, each of which imports only from those below it."""
+    above = [name for name, path in OUTSIDE.items() if imports_layers(REPOSITORY / path)]
+    apart = [name for name in OUTSIDE if name not in above]
+    order = [*above, *(name for row in contract() for name in row)]
+    about = f"Each layer imports only from those after it: {', '.join(order)}. Apart from them: {', '.join(apart)}."
+    picture = Picture("The layers of the course", about)
+    for name in order:
+        picture.labelled(name, WORDS[name])
+        if name != order[-1]:
+            picture.arrow()
+    for name in apart:
+        picture.y += ARROW_PIXELS
+        picture.labelled(name, WORDS[name], LIGHT, dashed=True)
+    return picture.text()
+
+
+def rooms() -> str:
+    """The rooms of the grader: folders are dark, modules are light. Modules in a sequence share a row."""
+    groups = groupby(contract("grader"), lambda row: (REPOSITORY / "grader" / f"{row[0]}.py").exists())
+    rows = []
+    for modules, group in groups:
+        rows += [(True, [name for row in group for name in row])] if modules else [(False, row) for row in group]
+    order = "; ".join(", ".join(row) for _, row in rows)
+    picture = Picture("The rooms of the grader", f"Each row imports only from the rows after it: {order}.")
+    for index, (modules, row) in enumerate(rows):
+        if index:
+            picture.arrow()
+        picture.row(row, LIGHT if modules else DARK, chained=modules)
+    return picture.text()
+
+
+def check() -> str:
+    """The steps of a check, a panel for each room, and the typed value that each step hands to the next."""
+    first, last = first_and_last()
+    sentences = [f"{step.function} in {step.room}/{step.module} returns {step.value or 'nothing'}" for step in steps()]
+    picture = Picture("The way of a submission through a check", f"It begins with a {first}. {'. '.join(sentences)}.")
+    picture.value(first, mono=False)
+    picture.arrow()
+    for room, group in groupby(steps(), lambda step: step.room):
+        in_room = list(group)
+        panel = picture.begin_panel(f"grader/{room}/")
+        for step in in_room:
+            picture.labelled(step.function.replace("_", " "), step.module, mono=True)
+            if step is not in_room[-1]:
+                picture.arrow()
+                if step.value:
+                    picture.value(step.value)
+                    picture.arrow()
+        picture.end_panel(panel)
+        picture.arrow()
+        if in_room[-1].value:
+            picture.value(in_room[-1].value)
+            picture.arrow()
+    picture.value(last)
+    return picture.text()
+
+
+PICTURES = {"layers.svg": layers, "rooms.svg": rooms, "check.svg": check}
