@@ -1,5 +1,7 @@
-# Every target is one command that a person could type; `make course` and `make test` are the two to know.
-# The newest Python that the course supports and that can make an environment and compile for it; else the newest there is.
+# Each target runs commands that a person could type. `make course` and `make test` are the two to know.
+
+# PYTHON is the newest Python that the course supports, has its headers, and can make an environment. If there is none,
+# it is the newest Python on the path, and set-up then says what is missing.
 PYTHONS := python3.13 python3.12 python3.11 python3
 WHOLE := import ensurepip, sysconfig; open(sysconfig.get_path("include") + "/Python.h")
 PYTHON ?= $(shell for test in '$(WHOLE)' ''; do for p in $(PYTHONS); do \
@@ -8,82 +10,85 @@ COURSE_ENV ?= .venv
 RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
 
-.PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser test-container with-chromium with-buildah lint format calibrate benchmark overhead parts lock clean
+.PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser \
+	test-container with-chromium with-buildah lint format calibrate benchmark overhead parts picture lock \
+	clean
 
 help:  ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 whole:
-	@test -d solutions || { echo "make: this is a learner's copy, without solutions and tests: make lab is for you" >&2; exit 2; }
+	@test -d solutions || { \
+		echo "make: this is a learner's copy, without solutions and tests: make lab is for you" >&2; exit 2; }
 
-setup:  ## make .venv (or COURSE_ENV): locked dependencies and Horovod
+setup:  ## install the locked dependencies and Horovod into .venv (or COURSE_ENV)
 	@$(PYTHON) source_code/install/install.py
 
-course: whole data  ## from a bare machine to the first lesson, the assignment's, and the reference solution's grade card
+course: whole data  ## set up a bare machine, execute lessons 00 and 08, and grade the reference solution
 	$(RUN) -m lessons --only 00 08
 	$(RUN) -m grader check solutions/assignment --no-sandbox --output runs/course
 
-data: setup  ## fetch CIFAR-10 into the user's cache
+data: setup  ## download CIFAR-10 into the user's cache
 	@$(RUN) -m cifar.download
 
 TOUR := --images 4096 --epochs 2 --batch-size 64
-tour: data  ## the six lesson scripts, two short epochs each
+tour: data  ## run the six lesson scripts for two short epochs each
 	$(RUN) source_code/cifar_single.py $(TOUR)
 	for lesson in base batch_norm scalelr warmup lamb; do \
 		echo "horovodrun -np 4 python source_code/cifar_$$lesson.py $(TOUR)"; \
 		$(COURSE_ENV)/bin/horovodrun -np 4 $(RUN) source_code/cifar_$$lesson.py $(TOUR) || exit 1; done
 
 PORT ?= 8888
-lab: data  ## open the lessons' notebooks in JupyterLab, at Start Here (PORT=8888)
+lab: data  ## open the lessons in JupyterLab (PORT=8888)
 	@$(RUN) -m lessons.lab --port $(PORT)
 
-build: whole setup  ## make notebooks/ from the lessons' texts, solutions/NN_name.py
+build: whole setup  ## write notebooks/ from the lessons' texts, solutions/NN_name.py
 	@$(RUN) -m grader build
 
 PROFILE ?= quick
-notebooks: whole data  ## execute all lessons, solved, into runs/PROFILE (PROFILE=quick, laptop or gpu)
+notebooks: whole data  ## execute all solved lessons into runs/PROFILE (PROFILE=quick, laptop or gpu)
 	$(RUN) -m lessons --profile $(PROFILE)
 
-site: notebooks  ## the same: its pages are a site, runs/PROFILE/index.html
+site: notebooks  ## the same: runs/PROFILE/index.html links the pages of all lessons
 
 COURSE ?= grader/work
 STUDENTS ?= 6
 .PHONY: release autograde formgrader feedback export certificates class
-release: whole setup  ## instructors: make the assignments from the lessons, and release them with nbgrader
+release: whole setup  ## instructors: make the assignments from the lessons, and release them
 	$(RUN) -m grader release --course $(COURSE)
 
-autograde: data  ## instructors: grade what was handed in into nbgrader's gradebook (FROM=folder or archive)
+autograde: data  ## instructors: grade all submissions into nbgrader's gradebook (FROM=folder or archive)
 	$(RUN) -m grader autograde --course $(COURSE) $(if $(FROM),--from "$(FROM)")
 
-formgrader: setup  ## instructors: look at submissions and give points by hand, in nbgrader's formgrader (PORT=8888)
+formgrader: setup  ## instructors: give points by hand in nbgrader's formgrader (PORT=8888)
 	@$(RUN) -m lessons.lab --course $(COURSE) --port $(PORT)
 
-feedback: setup  ## instructors: a page a submission, released
+feedback: setup  ## instructors: write one page for each submission, and release it
 	$(RUN) -m grader feedback --course $(COURSE)
 
-export: setup  ## instructors: the table for an LMS, the class's summary
+export: setup  ## instructors: write the table for an LMS and the summary of the class
 	$(RUN) -m grader export --course $(COURSE)
 
-certificates: setup  ## instructors: sign a certificate for all who passed
+certificates: setup  ## instructors: sign a certificate for everybody who passed
 	$(RUN) -m grader certify --course $(COURSE)
 
-class: whole data  ## grade a made-up class from nothing, and compare with what was expected (STUDENTS=6, 30 is the most)
+class: whole data  ## grade a made-up class, and compare with what was expected (STUDENTS=6, at most 30)
 	$(RUN) -m tests.support.synthetic_class runs/class --students $(STUDENTS)
 
 TARGET ?= learner
-image: whole setup  ## build the container's image with docker or buildah (TARGET=learner or grade, BASE=another base image, GPUS=how many)
+image: whole setup  ## build the container's image (TARGET=learner or grade, BASE=image, GPUS=number)
 	$(RUN) source_code/install/image.py --target $(TARGET) $(if $(BASE),--base "$(BASE)") $(if $(GPUS),--gpus $(GPUS))
 
-test: whole setup lint  ## everything that CI runs
+test: whole setup lint  ## run all that CI runs: formatter, linter and tests
 	$(RUN) -m pytest
 
-test-all: whole with-chromium with-buildah lint  ## everything that is checked, the long parts as well (two hours; as root, for the container)
+test-all: whole with-chromium with-buildah lint  ## run all tests, the long ones as well (two hours, needs root)
 	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
 
-test-browser: with-chromium  ## a learner's first hour and an instructor's look, in Chromium; pictures in runs/browser
+test-browser: with-chromium  ## test the lessons and formgrader in Chromium, with pictures in runs/browser
 	$(RUN) -m pytest -m "slow or not slow" tests/browser
 
-test-container: with-buildah  ## build the images on a base made by debootstrap, and run things in them; as root
+test-container: with-buildah  ## build the container's images and test them (needs root)
 	$(RUN) -m pytest -m "slow or not slow" tests/container
 
 with-chromium: whole setup
@@ -92,31 +97,35 @@ with-chromium: whole setup
 with-buildah: whole setup
 	@$(PYTHON) source_code/install/install.py --also buildah debootstrap
 
-lint: setup  ## formatter, linter and the layers of imports, without changing anything
+lint: setup  ## check the format, the code and the layers of imports, and change nothing
 	$(RUN) -m ruff format --check
 	$(RUN) -m ruff check
 	$(COURSE_ENV)/bin/lint-imports --no-logo --no-cache
 
-format: setup  ## format the code and mend what the linter can mend
+format: setup  ## format the code, and repair what the linter can repair
 	$(RUN) -m ruff check --fix
 	$(RUN) -m ruff format
 
-calibrate: whole setup  ## measure where the assignment's targets must lie (two hours; goes on where it was interrupted)
+calibrate: whole setup  ## measure the bounds of the assignment's targets (two hours, resumes)
 	$(RUN) -m benchmarks calibrate
 	$(RUN) -m benchmarks calibrate --profile fast
 
-benchmark: data  ## compare our speed with what people would pick instead (20 minutes on 2 cores; goes on where it was interrupted)
+benchmark: data  ## compare the course's speed with other ways (20 minutes on 2 cores, resumes)
 	$(RUN) -m benchmarks speed
 
-overhead: whole setup  ## measure what being graded costs a run (an hour; goes on where it was interrupted)
+overhead: whole setup  ## measure what grading costs a run (one hour, resumes)
 	$(RUN) -m benchmarks overhead
 
 PARTS ?= runs/parts
-parts: whole data  ## pack what a machine with a GPU and without network needs, for source_code/install/trial.py (PARTS=folder)
+parts: whole data  ## pack what a machine with a GPU and without a network needs (PARTS=folder)
 	$(RUN) source_code/install/pack.py --output $(PARTS)
 
-lock: setup  ## write requirements.txt from pyproject.toml, for all Pythons that it names
-	$(COURSE_ENV)/bin/uv pip compile -q --universal --extra dev --no-header --no-annotate -o requirements.txt pyproject.toml
+picture: whole setup  ## draw the pictures of docs/pictures from the contracts and the code
+	$(RUN) -m docs.pictures
 
-clean:  ## remove .venv and what runs left (not the user's cache)
+lock: setup  ## write requirements.txt from pyproject.toml
+	$(COURSE_ENV)/bin/uv pip compile -q --universal --extra dev --no-header --no-annotate \
+		-o requirements.txt pyproject.toml
+
+clean:  ## remove .venv and runs/, but not the user's cache
 	rm -rf .venv runs
