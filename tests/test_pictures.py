@@ -11,6 +11,7 @@ from tests.conftest import REPOSITORY
 FOLDER = REPOSITORY / "docs" / "pictures"
 PHONE_PIXELS = 358  # the width of a picture in a text on a phone: 390 pixels less the margins
 LEAST_PIXELS = 11  # of text, so that it can be read
+WIDEST_LETTER = 0.62  # of a font's size: the mean over a word in a wide or monospaced font
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -31,6 +32,20 @@ def test_text_is_large_enough_on_a_phone_and_the_picture_is_described(name: str)
     assert picture.get("role") == "img"
     assert len(picture.findtext(f"{SVG}title")) > 10
     assert len(picture.findtext(f"{SVG}desc")) > 50
+
+
+@pytest.mark.parametrize("name", draw.PICTURES)
+def test_texts_fit_into_the_picture_and_do_not_overlap(name: str):
+    lines: dict[int, list[tuple[float, float]]] = {}
+    for text in ElementTree.parse(FOLDER / name).getroot().iter(f"{SVG}text"):
+        size, x, y = (float(text.get(key)) for key in ("font-size", "x", "y"))
+        length = len(text.text) * size * WIDEST_LETTER
+        left = x - length * {"start": 0, "middle": 0.5, "end": 1}[text.get("text-anchor")]
+        lines.setdefault(round(y - 0.35 * size), []).append((left, left + length))
+    for texts in lines.values():
+        edges = [edge for text in sorted(texts) for edge in text]
+        assert edges == sorted(edges)
+        assert 0 < edges[0] < edges[-1] < WIDTH
 
 
 def test_another_contract_gives_another_picture(monkeypatch):
