@@ -10,7 +10,7 @@ import shutil
 import statistics
 import subprocess
 import time
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 import torch
@@ -84,12 +84,14 @@ def weights(path: Path) -> int:
 
 
 def pairs() -> list[tuple[dict, dict]]:
-    """What has been measured: the bare and the graded run of each pair, of the kind of machine that has most."""
-    bare_runs, graded_runs = ({run["seed"]: run for run in results.read(FOLDER, way)} for way in WAYS)
-    both = [(run, graded_runs[seed]) for seed, run in bare_runs.items() if seed in graded_runs]
-    kinds = [{results.kind(run["machine"]) for run in pair} for pair in both]
-    most = Counter(kind for of in kinds if len(of) == 1 for kind in of).most_common(1)
-    return [pair for pair, of in zip(both, kinds, strict=True) if [kind for kind, _ in most] == list(of)]
+    """The bare and the graded run of each pair, measured on the kind of machine that has the most pairs."""
+    graded_runs = {run["seed"]: run for run in results.read(FOLDER, "graded")}
+    by_machine = defaultdict(list)
+    for bare_run in results.read(FOLDER, "bare"):
+        graded_run, machine = graded_runs.get(bare_run["seed"]), results.kind(bare_run["machine"])
+        if graded_run and results.kind(graded_run["machine"]) == machine:
+            by_machine[machine].append((bare_run, graded_run))
+    return max(by_machine.values(), key=len, default=[])
 
 
 def share(bare: dict, graded: dict) -> float:
