@@ -60,7 +60,7 @@ def _speed(args: argparse.Namespace, console: Console) -> bool:
         shown = [_compare(id, folder / id, args, console) for id in args.only or speed.SHORT]
         return all(shown)
     finally:  # also after an interrupt, and where one way fails: it shows what is there
-        page.write(folder, folder / "index.html")
+        page.write(folder, folder / "index.html", overhead.described())
         _say(console)(f"page: {folder / 'index.html'}")
 
 

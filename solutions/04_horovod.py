@@ -464,8 +464,8 @@ from statistics import median
 import horovod.torch as hvd
 import torch
 
-from benchmarks.claims.lesson_09.c14_scaling_limit import all_reduce_seconds
 from benchmarks.instruments import horovod_ops
+from benchmarks.methods.ring_all_reduce import all_reduce_seconds
 
 horovod_ops.POLL_SECONDS = 0.0001  # ask often: 60 waits of up to a millisecond would be measured as well
 

@@ -71,7 +71,7 @@ result = saved("C14")
 # %%
 import numpy as np
 
-from benchmarks.claims.lesson_09.c14_scaling_limit import fit, ring
+from benchmarks.methods.ring_all_reduce import fit, ring
 
 constants = fit(runs["machine"][0])
 update = np.median(runs["machine"][0]["updates"])

@@ -112,6 +112,15 @@ def sentence(found: list[tuple[dict, dict]]) -> str:
     return f"median overhead {spread}, the aim is {LIMIT:.0%} at most; both runs of a pair end with {same}"
 
 
+def described() -> dict[str, str | int]:
+    """What being graded costs a run, and where that was measured, in words. Empty if it has not been measured."""
+    if not (measured := pairs()):
+        return {}
+    machines = sorted({results.described(run["machine"]) for pair in measured for run in pair})
+    epochs = measured[0][0]["settings"]["epochs"]
+    return {"message": sentence(measured), "machine": "; ".join(machines), "epochs": epochs}
+
+
 def show(console: Console) -> bool:
     """Print each pair's overhead and their median; returns whether that is small and all weights are equal in pairs."""
     found = pairs()

@@ -11,8 +11,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from benchmarks import speed
-from benchmarks.assignment import overhead
-from benchmarks.experiment import results, runner
+from benchmarks.experiment import runner
 from benchmarks.experiment.runner import Series
 from benchmarks.speed.tables import Table
 from grader.common.atomic_write import write_whole
@@ -20,25 +19,19 @@ from grader.common.atomic_write import write_whole
 DPI = 144  # sharp on a screen that shows two pixels for one
 
 
-def write(folder: Path, target: Path) -> None:
-    """Write the page of the comparisons whose results lie in `folder`, a folder each."""
+def write(folder: Path, target: Path, overhead: dict[str, str | int]) -> None:
+    """Write the page of the comparisons. Each has its results in a folder of `folder`.
+
+    `overhead` says what being graded costs a run, as `benchmarks.assignment.overhead.described` does.
+    """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     style = Markup(files("lessons").joinpath("style.css").read_text())
     sections = [_section(runner.saved(speed.get(id), folder / id)) for id in speed.IDS]
-    page = environment.get_template("page.html").render(style=style, sections=sections, graded=_graded())
+    page = environment.get_template("page.html").render(style=style, sections=sections, graded=overhead)
     target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, page)
-
-
-def _graded() -> dict[str, str | int]:
-    """What being graded costs a run, and where that was measured, in words; empty if it has not been."""
-    if not (found := overhead.pairs()):
-        return {}
-    machines = sorted({results.described(run["machine"]) for pair in found for run in pair})
-    epochs = found[0][0]["settings"]["epochs"]
-    return {"told": overhead.sentence(found), "machine": "; ".join(machines), "epochs": epochs}
 
 
 def _section(saved: Series) -> dict:

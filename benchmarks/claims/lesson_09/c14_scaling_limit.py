@@ -16,6 +16,7 @@ from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, 
 from benchmarks.experiment.intervals import mean_std
 from benchmarks.experiment.plots import axes
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
+from benchmarks.methods.ring_all_reduce import fit, ring
 
 SIZES = (4 * 2**10, 64 * 2**10, 2**20, 4 * 2**20, 16 * 2**20)  # bytes of float32
 TEAMS = (2, 4)
@@ -37,28 +38,6 @@ CASES = {
 }
 
 
-def all_reduce_seconds(sizes: list[int], repeats: int) -> list[float]:
-    """Median seconds of an all-reduce of each size in bytes, on this worker."""
-    import horovod.torch as hvd
-    import torch
-
-    from benchmarks.instruments import horovod_ops
-
-    medians = []
-    for size in sizes:
-        tensor, seconds = torch.ones(size // 4), []
-        for _ in range(repeats + 2):
-            horovod_ops.barrier()
-            started = time.perf_counter()
-            handle = hvd.allreduce_async(tensor, name=f"{size}")
-            while not hvd.poll(handle):
-                time.sleep(0.0001)
-            hvd.synchronize(handle)
-            seconds.append(time.perf_counter() - started)
-        medians.append(float(np.median(seconds[2:])))
-    return medians
-
-
 def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> list[float]:
     """Seconds of each of so many updates of the lessons' network on one worker, after five for warming up."""
     import torch
@@ -77,26 +56,10 @@ def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> lis
 
 def run(arm: str, seed: int, settings: Settings) -> Values:
     """All-reduce times by workers and bytes, and one worker's times of updates."""
-    task = f"{__name__}:all_reduce_seconds"
+    task = "benchmarks.methods.ring_all_reduce:all_reduce_seconds"
     times = {size: on_workers(task, size, AS_IT_IS, sizes=SIZES, repeats=settings["repeats"])[0] for size in TEAMS}
     updates = update_seconds(settings["updates"], settings["batch_size"], settings["device"], seed)
     return {"workers": TEAMS, "bytes": SIZES, "seconds": [times[size] for size in TEAMS], "updates": updates}
-
-
-def fit(values: Values) -> tuple[float, float, float]:
-    """Seconds an all-reduce, alpha (a message) and beta (a byte): least squares of relative errors, none below zero."""
-    from scipy.optimize import nnls
-
-    rows = [[1, 2 * (k - 1), 2 * (k - 1) / k * n] for k in values["workers"] for n in values["bytes"]]
-    seconds = np.ravel(values["seconds"])
-    constants, _ = nnls(np.array(rows) / seconds[:, None], np.ones(len(seconds)))
-    return tuple(map(float, constants))
-
-
-def ring(constants: tuple[float, float, float], workers: int, size: float) -> float:
-    """Seconds that the model gives to an all-reduce of `size` bytes; 0 for one worker."""
-    once, alpha, beta = constants
-    return once + 2 * (workers - 1) * alpha + 2 * (workers - 1) / workers * size * beta if workers > 1 else 0.0
 
 
 def _late(late: np.ndarray, updates: float, shape: tuple[int, ...], draw: np.random.Generator) -> np.ndarray:

@@ -13,10 +13,10 @@ import resource
 import numpy as np
 import torch
 
-from benchmarks.claims.lesson_09 import c14_scaling_limit as c14
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments.horovod_launch import on_workers
+from benchmarks.methods.ring_all_reduce import all_reduce_seconds, fit, ring
 from benchmarks.speed.tables import Table, told
 from cifar.support.environment import cores
 
@@ -39,7 +39,7 @@ def speed(batch_size: int, updates: int) -> dict:
     most = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kibibytes on Linux
     gradient = 4 * sum(parameter.numel() for parameter in loop.build("resnet9").parameters())
     found = {"seconds": seconds, "memory": most, "bytes": [SMALL, gradient]}
-    return found | {"all_reduce": c14.all_reduce_seconds([SMALL, gradient], 10) if hvd.size() > 1 else []}
+    return found | {"all_reduce": all_reduce_seconds([SMALL, gradient], 10) if hvd.size() > 1 else []}
 
 
 def epochs(batch_size: int, images: int, test_images: int, target: float, most: int, seed: int) -> dict:
@@ -120,7 +120,7 @@ def _exchange(runs: Runs, workers: int) -> float:
     seconds = [
         np.median(np.concatenate([values(runs, way, size, "all_reduce") for way in BATCHES]), axis=0) for size in teams
     ]
-    return c14.ring(c14.fit({"workers": teams, "bytes": sizes, "seconds": seconds}), workers, sizes[1])
+    return ring(fit({"workers": teams, "bytes": sizes, "seconds": seconds}), workers, sizes[1])
 
 
 def table(runs: Runs) -> Table:

@@ -10,12 +10,11 @@ from benchmarks.claims.lesson_09.c14_scaling_limit import (
     TEAMS,
     WORKERS,
     efficiency,
-    fit,
     judge,
     most_workers,
     picture,
-    ring,
 )
+from benchmarks.methods.ring_all_reduce import fit, ring
 from benchmarks.speed.comparisons.step import operations
 from cifar.model import BootcampResNet
 

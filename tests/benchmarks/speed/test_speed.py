@@ -379,7 +379,7 @@ def store_exchange(folder: Path) -> None:
 
 def test_the_page_says_what_is_there_and_what_is_missing(tmp_path):
     store_exchange(tmp_path)
-    page.write(tmp_path, tmp_path / "index.html")
+    page.write(tmp_path, tmp_path / "index.html", overhead={})
     text = (tmp_path / "index.html").read_text()
     assert "10 of 10 aims are met" in text and "provisional: smaller than declared: images, updates" in text
     assert "Not measured yet" in text and "python -m benchmarks speed --only step" in text
@@ -402,8 +402,8 @@ def test_where_one_way_fails_the_page_shows_what_is_there(tmp_path, monkeypatch)
 
 
 def test_the_page_says_what_being_graded_costs():
-    told, pairs = page._graded()["told"], overhead.pairs()
-    assert f" over {len(pairs)} pairs, the aim is 5% at most; both runs of a pair end with the same weights" in told
+    message, pairs = overhead.described()["message"], overhead.pairs()
+    assert f" over {len(pairs)} pairs, the aim is 5% at most; both runs of a pair end with the same weights" in message
     bare, graded = pairs[0]
     assert "DIFFERENT WEIGHTS" in overhead.sentence([(bare, graded | {"weights": 1})])
 
