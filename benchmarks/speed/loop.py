@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
-from torch.optim import SGD
+from torch.optim import SGD, Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from benchmarks.instruments import gloo_processes
@@ -50,15 +50,14 @@ def train(sleep: bool, groups: int | None, network: str, batch_size: int, update
 
     from benchmarks.instruments import horovod_ops
 
-    # Without ours Horovod waits by itself, as it does for everybody.
-    training.wait_for_gradients = workers.wait_for_gradients if sleep else lambda optimizer: None
     images, _ = horovod_ops.data("cpu", IMAGES, test_images=1)
     net = build(network)
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
     optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters(), groups=groups)
     hvd.broadcast_parameters(net.state_dict(), root_rank=0)
     data = endless(images, hvd.rank(), hvd.size(), batch_size)
-    return net, seconds(net, optimizer, data, updates, horovod_ops.barrier)
+    wait = workers.wait_for_gradients if sleep else no_wait  # without our wait Horovod's own one spins in `step`
+    return net, seconds(net, optimizer, data, updates, horovod_ops.barrier, wait)
 
 
 def peer(way: str, network: str, batch_size: int, updates: int) -> float:
@@ -71,16 +70,19 @@ def peer(way: str, network: str, batch_size: int, updates: int) -> float:
     # By default it also sends batch norm's statistics before each forward pass, which neither ours nor stock does.
     wrapped = DistributedDataParallel(net, forward_sync_buffers=False) if way == "ddp" else net
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
-    if way == "wait":
-        training.wait_for_gradients = lambda optimizer: dist.barrier()
     data = endless(train, rank, size, batch_size)
-    found = seconds(wrapped, optimizer, data, updates, dist.barrier)
+    wait = (lambda optimizer: dist.barrier()) if way == "wait" else no_wait
+    duration = seconds(wrapped, optimizer, data, updates, dist.barrier, wait)
     if way == "alone":
         _compute_on(net, optimizer, data)
-    return found
+    return duration
 
 
-def _compute_on(net: nn.Module, optimizer: torch.optim.Optimizer, data: Iterator) -> None:
+def no_wait(optimizer: Optimizer) -> None:
+    """What is called before each step where nobody waits."""
+
+
+def _compute_on(net: nn.Module, optimizer: Optimizer, data: Iterator) -> None:
     """Compute until all others are done as well: whoever came last would have a core for itself."""
     scheduler = LambdaLR(optimizer, lambda update: 1)
     done = dist.barrier(async_op=True)
@@ -102,12 +104,13 @@ def endless(train: Split, rank: int, size: int, batch_size: int) -> Iterator[tup
 
 
 def seconds(
-    net: nn.Module, optimizer: torch.optim.Optimizer, data: Iterator, updates: int, begin: Callable[[], object]
+    net: nn.Module, optimizer: Optimizer, data: Iterator, updates: int, begin: Callable[[], object],
+    wait: Callable[[Optimizer], None] = no_wait,
 ) -> float:  # fmt: skip
-    """Seconds of so many updates, after some that do not count and `begin()`."""
+    """Seconds of so many updates, after WARM_UPDATES that do not count and `begin()`. `wait` precedes each step."""
     scheduler = LambdaLR(optimizer, lambda update: 1)
-    training.train_epoch(net, optimizer, scheduler, itertools.islice(data, WARM_UPDATES))
+    training.train_epoch(net, optimizer, scheduler, itertools.islice(data, WARM_UPDATES), wait=wait)
     begin()
     started = time.perf_counter()
-    training.train_epoch(net, optimizer, scheduler, itertools.islice(data, updates)).item()
+    training.train_epoch(net, optimizer, scheduler, itertools.islice(data, updates), wait=wait).item()
     return time.perf_counter() - started

@@ -116,16 +116,17 @@ def batches(
 
 
 def augment(images: Tensor, shift: int = 2) -> Tensor:
-    """Shift each image by up to `shift` pixels each way and mirror half of them; uint8 `(B, 3, 32, 32)` in and out.
+    """Crop each image at random, shifted by up to `shift` pixels each way, and flip half of them.
 
-    Draws from torch's global generator, so workers seeded differently distort differently.
+    Images are uint8 `(B, 3, 32, 32)`, in and out. The random numbers come from torch's global generator, so workers
+    that are seeded differently augment differently.
     """
-    shifted = move(images, shift)
-    return mirror(shifted, torch.rand(len(images)) < 0.5)
+    cropped = crop(images, shift)
+    return flip(cropped, torch.rand(len(images)) < 0.5)
 
 
-def move(images: Tensor, shift: int) -> Tensor:
-    """Shift each image by up to `shift` pixels each way, drawn at random; its edge is what it would be mirrored."""
+def crop(images: Tensor, shift: int) -> Tensor:
+    """Crop each image after a random shift of up to `shift` pixels each way. Reflected pixels fill its edges."""
     count, device = len(images), images.device
     padded = F.pad(images.float(), (shift,) * 4, mode="reflect").to(torch.uint8)
     windows = padded.unfold(2, 32, 1).unfold(3, 32, 1)  # (B, 3, 2*shift+1, 2*shift+1, 32, 32), a view
@@ -133,8 +134,8 @@ def move(images: Tensor, shift: int) -> Tensor:
     return windows[torch.arange(count, device=device), :, down, right]
 
 
-def mirror(images: Tensor, which: Tensor) -> Tensor:
-    """Mirror the images `(B, 3, 32, 32)` at which bool `which` `(B,)` is true, left to right."""
+def flip(images: Tensor, which: Tensor) -> Tensor:
+    """Exchange left and right of those images `(B, 3, 32, 32)` for which the bool `which` `(B,)` is true."""
     return torch.where(which.to(images.device).view(-1, 1, 1, 1), images.flip(-1), images)
 
 

@@ -1,4 +1,4 @@
-"""What `cifar_fast.py` is made of: a network for speed, weights that need no training, averaged weights.
+"""The parts of `cifar_fast.py`: a network for speed, whitening, lookahead, test-time augmentation and a schedule.
 
 After Keller Jordan's airbench ("94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024, arXiv:2404.00498), which builds
 on David Page's "How to train your ResNet" (2018); narrower on processors.
@@ -69,8 +69,8 @@ def whiten(net: FastNet, images: Tensor) -> None:
     net[0].bias.zero_()
 
 
-class Averaged:
-    """A slowly moving average of a network's weights, which now and then takes their place (section 3.4, "lookahead").
+class Lookahead:
+    """A slowly moving average of a network's weights, which takes their place at each `update` (section 3.4).
 
     `net` must have its first weights when this is made.
     """
@@ -96,11 +96,14 @@ def pixels(epoch: int, epochs: int) -> int:
     return 20 if tenths <= 3 else 24 if tenths <= 6 else 32
 
 
-class Views(nn.Module):
-    """A network's mean logits over an image and its mirror image, half of it over both moved by a pixel to two sides.
+class TestTimeAugmentation(nn.Module):
+    """A network's weighted mean logits over six views of an image (section 3.5, "multi-crop evaluation").
 
-    To be evaluated, not trained ("multi-crop evaluation", section 3.5). Inputs and outputs are as the network's.
+    The views are the image, two crops that are shifted by one pixel, and each of these three flipped. The image counts
+    as much as the two crops together. This is for evaluation, not for training. Inputs and outputs are the network's.
     """
+
+    __test__ = False  # pytest takes classes whose names begin with "Test" for tests
 
     def __init__(self, net: nn.Module):
         super().__init__()
@@ -109,8 +112,8 @@ class Views(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         height, width = x.shape[-2:]
         padded = F.pad(x, (1,) * 4, mode="reflect")
-        moved = (padded[..., at : at + height, at : at + width] for at in (0, 2))
-        return self._both(x) / 2 + sum(map(self._both, moved)) / 4
+        crops = (padded[..., at : at + height, at : at + width] for at in (0, 2))
+        return self._both(x) / 2 + sum(map(self._both, crops)) / 4
 
     def _both(self, x: Tensor) -> Tensor:
         return (self.net(x) + self.net(x.flip(-1))) / 2
@@ -118,21 +121,22 @@ class Views(nn.Module):
 
 @dataclass(frozen=True)
 class Plan:
-    """What fits a kind of device: the blocks' channels, pixels of an epoch's images, what of a network is evaluated."""
+    """What fits a kind of device."""
 
-    widths: tuple[int, int, int]
-    pixels: Callable[[int, int], int]
-    evaluated: Callable[[nn.Module], nn.Module]
+    widths: tuple[int, int, int]  # channels of the network's three blocks
+    pixels: Callable[[int, int], int]  # width and height of an epoch's images, from the epoch and the number of epochs
+    evaluated: Callable[[nn.Module], nn.Module]  # the module to evaluate in place of a network
 
 
-# A few cores to 90 %, evaluated on the images as they are; a GPU to airbench's 94 %, with its network and its views.
+# A few cores train to 90 % and are evaluated on the images as they are. A GPU trains airbench's network to 94 %, with
+# airbench's test-time augmentation.
 PLANS = {
     "cpu": Plan((32, 96, 192), pixels, lambda net: net),
-    "cuda": Plan((64, 256, 256), lambda epoch, epochs: 32, Views),
+    "cuda": Plan((64, 256, 256), lambda epoch, epochs: 32, TestTimeAugmentation),
 }
 
 
-def triangle(update: int, updates: int, start: float = 0.2, peak: float = 0.23, end: float = 0.07) -> float:
-    """Factor of the rate: from `start` linearly to 1 at the share `peak` of the updates, then down to `end`."""
+def triangular_schedule(update: int, updates: int, start: float = 0.2, peak: float = 0.23, end: float = 0.07) -> float:
+    """The rate's factor rises linearly from `start` to 1 at the share `peak` of the updates, then falls to `end`."""
     at = update / updates
     return start + (1 - start) * at / peak if at < peak else 1 - (1 - end) * (at - peak) / (1 - peak)

@@ -14,7 +14,7 @@ from torch.optim.lr_scheduler import LRScheduler
 
 from cifar.data import Split, batches, normalise
 from cifar.support.environment import stop
-from cifar.workers import autocast, wait_for_gradients
+from cifar.workers import Arithmetic, autocast, wait_for_gradients
 
 
 def train_epoch(
@@ -23,10 +23,12 @@ def train_epoch(
     scheduler: LRScheduler,
     data: Iterable[tuple[Tensor, Tensor]],
     loss_function: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
+    wait: Callable[[Optimizer], None] = wait_for_gradients,
 ) -> Tensor:
-    """One update a batch of uint8 images `(B, 3, 32, 32)` and labels `(B,)`; `scheduler` moves once an update.
+    """One update per batch of uint8 images `(B, 3, 32, 32)` and labels `(B,)`. `scheduler` moves once per update.
 
     Returns the mean loss over this worker's images, a scalar tensor: average it over the workers before printing.
+    `wait` is called before each step, when the gradients may still be on their way.
     """
     net.train()
     total, count = torch.zeros(()), 0
@@ -35,7 +37,7 @@ def train_epoch(
             loss = loss_function(net(normalise(images)).float(), labels)
         optimizer.zero_grad()
         loss.backward()
-        wait_for_gradients(optimizer)
+        wait(optimizer)
         optimizer.step()
         scheduler.step()
         total, count = total.to(loss.device) + loss.detach() * len(labels), count + len(labels)
@@ -43,7 +45,9 @@ def train_epoch(
 
 
 @torch.no_grad()
-def count_correct(net: nn.Module, split: Split, indices: Tensor, batch_size: int = 500) -> Tensor:
+def count_correct(
+    net: nn.Module, split: Split, indices: Tensor, batch_size: int = 500, arithmetic: Arithmetic = autocast
+) -> Tensor:
     """How many of the images at `indices` the network classifies correctly: a scalar int64 tensor.
 
     Counts, unlike accuracies, can be summed over workers whose parts differ in size.
@@ -51,7 +55,7 @@ def count_correct(net: nn.Module, split: Split, indices: Tensor, batch_size: int
     net.eval()
     correct = torch.zeros((), dtype=torch.int64)
     for images, labels in batches(split, indices, batch_size):
-        with autocast(images.device):
+        with arithmetic(images.device):
             logits = net(normalise(images))
         correct = correct.to(logits.device) + (logits.argmax(dim=1) == labels).sum()
     return correct

@@ -9,6 +9,7 @@ shows what each is worth; the sums are the same.
 import ctypes
 import os
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 import torch
@@ -16,6 +17,7 @@ import torch
 from cifar.support.environment import cores, stop
 from cifar.support.lazy_dynamo import put_off_compiler
 
+Arithmetic = Callable[[torch.device], AbstractContextManager]  # the number format to compute in on a device
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 # A waiting worker asks every millisecond: short beside an update (hundreds on a CPU), long enough to free the core.
 POLL_SECONDS = 0.001

@@ -1,4 +1,4 @@
-"""The fast script: its network, its whitening, its averaged weights, its rate, and a real run on four workers."""
+"""The fast script: network, whitening, lookahead, test-time augmentation, schedule, and a run on four workers."""
 
 from pathlib import Path
 
@@ -6,8 +6,17 @@ import pytest
 import torch
 from torch import nn
 
-from cifar.data import load, mirror, move, normalise
-from cifar.fast import PATCH, PLANS, Averaged, FastNet, Views, pixels, triangle, whiten
+from cifar.data import crop, flip, load, normalise
+from cifar.fast import (
+    PATCH,
+    PLANS,
+    FastNet,
+    Lookahead,
+    TestTimeAugmentation,
+    pixels,
+    triangular_schedule,
+    whiten,
+)
 from tests.conftest import SCRIPTS, metrics, run_workers
 
 WIDTHS = PLANS["cpu"].widths
@@ -23,10 +32,10 @@ def test_images_become_logits(device: str, millions: float):
 def test_cores_see_smaller_images_first_and_are_evaluated_on_images_as_they_are():
     net = FastNet(WIDTHS)
     assert PLANS["cpu"].evaluated(net) is net and PLANS["cpu"].pixels(0, 10) == 20
-    assert isinstance(PLANS["cuda"].evaluated(net), Views) and PLANS["cuda"].pixels(0, 10) == 32
+    assert isinstance(PLANS["cuda"].evaluated(net), TestTimeAugmentation) and PLANS["cuda"].pixels(0, 10) == 32
 
 
-def test_views_are_mirrored_and_moved_by_a_pixel():
+def test_test_time_augmentation_flips_and_shifts_by_a_pixel():
     """Of a network that reads one pixel left of the middle: it, its mirror image, and what lies beside them."""
     image = torch.arange(36.0).view(1, 1, 6, 6)
     read = nn.Conv2d(1, 1, 6, bias=False)
@@ -34,8 +43,8 @@ def test_views_are_mirrored_and_moved_by_a_pixel():
     read.weight.data[0, 0, 3, 2] = 1.0
     at = image[0, 0]
     expected = (at[3, 2] + at[3, 3]) / 4 + (at[2, 1] + at[2, 2]) / 8 + (at[4, 3] + at[4, 4]) / 8
-    assert Views(read)(image).item() == expected
-    assert not Views(read).eval().net.training
+    assert TestTimeAugmentation(read)(image).item() == expected
+    assert not TestTimeAugmentation(read).eval().net.training
 
 
 def test_early_epochs_see_smaller_images_and_the_last_never():
@@ -66,39 +75,39 @@ def test_whitened_patches_are_uncorrelated_and_of_one_size(cifar10: Path):
     assert not net[0].weight.requires_grad and torch.equal(net[0].weight[:12], -net[0].weight[12:])
 
 
-def test_averaged_weights_take_the_place_of_the_weights():
+def test_lookahead_replaces_the_weights_by_their_average():
     net = nn.Linear(1, 1, bias=False)
     nn.init.constant_(net.weight, 1.0)
-    average = Averaged(net)
+    lookahead = Lookahead(net)
     nn.init.constant_(net.weight, 3.0)
-    average.update(0.75)
+    lookahead.update(0.75)
     assert net.weight.item() == 1.5
     nn.init.constant_(net.weight, 9.0)
-    average.update(1.0)
+    lookahead.update(1.0)
     assert net.weight.item() == 1.5
 
 
-def test_the_rate_is_a_triangle():
-    assert triangle(0, 100) == pytest.approx(0.2) and triangle(23, 100) == pytest.approx(1)
-    assert triangle(100, 100) == pytest.approx(0.07)
-    assert all(triangle(at, 100) < triangle(at + 1, 100) for at in range(22))
+def test_the_schedule_is_triangular():
+    assert triangular_schedule(0, 100) == pytest.approx(0.2) and triangular_schedule(23, 100) == pytest.approx(1)
+    assert triangular_schedule(100, 100) == pytest.approx(0.07)
+    assert all(triangular_schedule(at, 100) < triangular_schedule(at + 1, 100) for at in range(22))
 
 
-def test_moving_and_mirroring_keep_what_is_in_the_middle():
+def test_crop_and_flip_keep_the_middle_of_an_image():
     torch.manual_seed(0)
     images = torch.randint(256, (50, 3, 32, 32), dtype=torch.uint8)
-    moved = move(images, 2)
+    cropped = crop(images, 2)
     fits = {
         (down, right)
-        for image, result in zip(images, moved, strict=True)
+        for image, result in zip(images, cropped, strict=True)
         for down in range(-2, 3)
         for right in range(-2, 3)
         if torch.equal(result[:, 2:-2, 2:-2], image[:, 2 + down : 30 + down, 2 + right : 30 + right])
     }
     assert len(fits) > 15
     which = torch.arange(50) % 2 == 1
-    assert torch.equal(mirror(images, which)[0::2], images[0::2])
-    assert torch.equal(mirror(images, which)[1::2], images[1::2].flip(-1))
+    assert torch.equal(flip(images, which)[0::2], images[0::2])
+    assert torch.equal(flip(images, which)[1::2], images[1::2].flip(-1))
 
 
 def test_four_workers_train_it(tmp_path: Path):

@@ -29,7 +29,7 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
         "device": settings["device"],
     }  # fmt: skip
     lines = time_to_accuracy.finished(
-        ["-m", "benchmarks.speed.rivals.without", arm], options, time_to_accuracy.WORKERS, SECONDS
+        ["-m", "benchmarks.speed.rivals.fast_ablation", arm], options, time_to_accuracy.WORKERS, SECONDS
     )
     return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": sum(line["seconds"] for line in lines)}
 
