@@ -39,11 +39,12 @@ class Picture:
 class Claim:
     """A claim and its experiment.
 
-    `run(arm, seed, settings)` measures once; `judge` and `picture` get the values of all runs. `settings` are the full
-    experiment's: results with fewer seeds, or with a smaller number in any setting, are provisional. Arms that only
-    choose a setting for another one may do with fewer `seeds_to_choose`. `quick` replaces some of the settings where a
-    learner waits for the run (15 s at most on 2 cores for all arms and one seed); `caution` says why such a small run
-    may disagree with the full one.
+    `run(arm, seed, settings)` measures one arm once. Where starting the workers takes longer than what they measure, a
+    claim has `run_all(seed, settings)` instead, which measures all arms in one launch and returns their values by arm.
+    `judge` and `picture` get the values of all runs. `settings` are the full experiment's: results with fewer seeds, or
+    with a smaller number in any setting, are provisional. Arms that only choose a setting for another one may do with
+    fewer `seeds_to_choose`. `quick` replaces some of the settings where a learner waits for the run (15 s at most on 2
+    cores for all arms and one seed). `caution` says why such a small run may disagree with the full one.
     """
 
     id: str
@@ -54,10 +55,11 @@ class Claim:
     seeds: int
     settings: Settings
     quick: Settings
-    run: Callable[[str, int, Settings], Values]
     judge: Callable[[Runs], Verdict]
     picture: Callable[[Runs], Picture]
     caution: str
+    run: Callable[[str, int, Settings], Values] | None = None
+    run_all: Callable[[int, Settings], dict[str, Values]] | None = None
     alone: bool = False  # measures time: nothing else should run on the machine
     partial: bool = False  # `picture` draws the arms that have runs where others have none
     seeds_to_choose: Mapping[str, int] = field(default_factory=dict)  # by arm, of those that need fewer than `seeds`

@@ -1,5 +1,6 @@
 """Runs a claim's experiment arm by arm and seed by seed, keeps a file a run, and reads them back."""
 
+import itertools
 import json
 import time
 from collections import Counter
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.experiment import results
-from benchmarks.experiment.claim import Claim, Runs, Settings, Verdict
+from benchmarks.experiment.claim import Claim, Runs, Settings, Values, Verdict
 
 
 @dataclass(frozen=True)
@@ -88,13 +89,27 @@ def measure(
     todo = list(missing(claim, folder, settings, seeds, arms))
     if old := sum(path.exists() for _, _, path in todo):
         said(f"{claim.id}: {old} of its results have smaller settings or are another machine's, and are measured anew")
-    for number, (arm, seed, path) in enumerate(todo, 1):
-        started = time.perf_counter()
-        values = claim.run(arm, seed, settings)
-        seconds = time.perf_counter() - started
+    for number, (arm, seed, path, values, seconds) in enumerate(_measured(claim, settings, todo), 1):
         content = {"claim": claim.id, "arm": arm, "seed": seed, "settings": settings, "values": values}
         results.write(path, {**content, "seconds": round(seconds, 2)})
         said(f"{claim.id} {arm}, seed {seed}: {seconds:.1f} s ({number} of {len(todo)})")
+
+
+def _measured(
+    claim: Claim, settings: Settings, todo: list[tuple[str, int, Path]]
+) -> Iterator[tuple[str, int, Path, Values, float]]:  # fmt: skip
+    """Each run of `todo` with its values and seconds, as soon as it has been measured.
+
+    Arms that share a launch take equal shares of its seconds.
+    """
+    for seed, runs in itertools.groupby(todo, key=lambda run: run[1]):
+        paths = {arm: path for arm, _, path in runs}
+        launches = [list(paths)] if claim.run_all else [[arm] for arm in paths]
+        for arms in launches:
+            started = time.perf_counter()
+            values = claim.run_all(seed, settings) if claim.run_all else {arms[0]: claim.run(arms[0], seed, settings)}
+            seconds = (time.perf_counter() - started) / len(arms)
+            yield from ((arm, seed, paths[arm], values[arm], seconds) for arm in arms)
 
 
 def missing(

@@ -14,7 +14,6 @@ from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, 
 from benchmarks.experiment.plots import axes
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
-from benchmarks.instruments.shared_launch import Together
 from benchmarks.methods.sync_norm import SynchronisedNorm
 from cifar.data import Split, normalise, shard, shuffle
 from cifar.model import BootcampResNet, no_norm
@@ -129,7 +128,7 @@ CLAIM = Claim(
     seeds=5,
     settings={"workers": 8, "batch_size": 16},
     quick={"workers": 4, "batch_size": 8},
-    run=Together(measure).run,
+    run_all=measure,
     judge=judge,
     picture=picture,
     caution="With fewer images a worker, its batch statistics are further from those of all images together.",

@@ -14,7 +14,6 @@ from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, 
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
-from benchmarks.instruments.shared_launch import Together
 from cifar.data import Split
 from cifar.model import no_norm
 
@@ -136,7 +135,7 @@ CLAIM = Claim(
     seeds=5,
     settings={"batch_size": 16, "draws": 16},
     quick={"batch_size": 8, "draws": 3},
-    run=Together(measure).run,
+    run_all=measure,
     judge=judge,
     picture=picture,
     caution="Over few batches noise has not averaged out, and looks like a bias.",

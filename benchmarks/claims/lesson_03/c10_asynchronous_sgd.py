@@ -20,7 +20,6 @@ from benchmarks.experiment.intervals import deviation, mean_std, paired
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
-from benchmarks.instruments.shared_launch import Together
 from benchmarks.instruments.simulated_workers import evaluate
 from cifar.data import Split, augment, shard, shuffle
 from cifar.model import BootcampResNet
@@ -186,7 +185,7 @@ CLAIM = Claim(
     seeds=5,
     settings={"workers": 4, "batch_size": 32, "updates": 200, "rate": 0.1, "period": 4, "test_images": 2000},
     quick={"workers": 2, "batch_size": 16, "updates": 40, "test_images": 200},
-    run=Together(measure).run,
+    run_all=measure,
     judge=judge,
     picture=picture,
     caution="One short run: chance moves its loss as much as a small staleness does.",

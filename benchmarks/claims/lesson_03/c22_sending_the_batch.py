@@ -18,7 +18,6 @@ from benchmarks.experiment.intervals import deviation, mean_std
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments.byte_counter import Wire, kernel_received
 from benchmarks.instruments.gloo_processes import data, on_peers
-from benchmarks.instruments.shared_launch import Together
 from benchmarks.methods.communication_patterns import each_size, sizes
 from cifar.data import Split, shard, shuffle
 
@@ -158,7 +157,7 @@ CLAIM = Claim(
     seeds=5,
     settings={"workers": 8, "batch_size": 128, "updates": 50, "images": 20_000},
     quick={"workers": 4, "batch_size": 64, "updates": 20, "images": 4096},
-    run=Together(measure).run,
+    run_all=measure,
     judge=judge,
     picture=picture,
     caution="The bytes are always the same; the times of few updates vary.",

@@ -19,7 +19,6 @@ from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, 
 from benchmarks.experiment.intervals import deviation, mean_std, paired
 from benchmarks.experiment.plots import COLOURS, axes
 from benchmarks.instruments.gloo_processes import data, on_peers
-from benchmarks.instruments.shared_launch import Together
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import Split, batches, shard, shuffle
 
@@ -161,7 +160,7 @@ CLAIM = Claim(
     seeds=5,
     settings={"workers": 8, "images": 10_000, "batch_size": 128, "epochs": 6, "trained_workers": 4},
     quick={"workers": 4, "images": 4096, "epochs": 0},
-    run=Together(measure).run,
+    run_all=measure,
     judge=judge,
     picture=picture,
     caution="The live run counts the images of one epoch and trains nothing.",

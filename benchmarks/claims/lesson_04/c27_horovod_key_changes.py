@@ -23,7 +23,6 @@ from benchmarks.experiment.intervals import deviation
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
-from benchmarks.instruments.shared_launch import Together
 from cifar import data, training, workers
 from cifar.data import Split
 from cifar.support.fingerprint import fingerprint
@@ -263,7 +262,7 @@ CLAIM = Claim(
     seeds=5,
     settings={"workers": 4, "images": 4096, "epochs": 3, "batch_size": 64, "test_images": 1000},
     quick={"workers": 2, "images": 256, "epochs": 2, "batch_size": 16, "test_images": 100},
-    run=Together(measure).run,
+    run_all=measure,
     judge=judge,
     picture=picture,
     caution="The symptoms do not need a long run; how far the weights go apart does.",

@@ -9,7 +9,6 @@ from benchmarks.claims.lesson_03 import c05_smaller_local_batch as c05
 from benchmarks.claims.lesson_03 import c08_printed_loss as c08
 from benchmarks.claims.lesson_03 import c10_asynchronous_sgd as c10
 from benchmarks.experiment.claim import Claim, Runs
-from benchmarks.instruments.shared_launch import Together
 
 SEEDS = 5
 
@@ -26,22 +25,6 @@ def check(claim: Claim, runs: Runs, word: str) -> None:
 
 def noise(seed: int, count: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(count)
-
-
-def test_together_hands_out_each_arm_once_and_then_measures_again():
-    calls = []
-
-    def measure(seed: int, settings: dict) -> dict[str, dict]:
-        calls.append((seed, settings["device"]))
-        return {"a": {"of": "a"}, "b": {"of": "b"}}
-
-    run = Together(measure).run
-    assert [run(arm, 0, {"device": "cpu"})["of"] for arm in "ab"] == ["a", "b"]
-    assert len(calls) == 1
-    run("b", 0, {"device": "cpu"})
-    run("b", 1, {"device": "cpu"})
-    run("a", 1, {"device": "cuda"})
-    assert calls == [(0, "cpu"), (0, "cpu"), (1, "cpu"), (1, "cuda")]
 
 
 # C01

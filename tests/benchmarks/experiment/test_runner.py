@@ -77,6 +77,24 @@ def test_what_is_smaller_or_timed_on_another_machine_is_measured_anew(tmp_path, 
     assert found.provisional == "" and found.machine.startswith("99 cores of ") and len(heard) == 11
 
 
+def test_arms_with_a_shared_launch_are_measured_once_per_seed(tmp_path):
+    calls = []
+
+    def run_all(seed, settings):
+        calls.append((seed, settings["images"]))
+        return {arm: {"sum": seed + len(arm)} for arm in CLAIM.arms}
+
+    claim = dataclasses.replace(CLAIM, run=None, run_all=run_all)
+    runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.arms)
+    assert calls == [(0, 10), (1, 10)]
+    assert runner.saved(claim, tmp_path).runs == {"a": [{"sum": 1}, {"sum": 2}], "a-b": [{"sum": 3}, {"sum": 4}]}
+    kept = (tmp_path / "a-1.json").read_bytes()
+    (tmp_path / "a-b-1.json").unlink()
+    runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.arms)
+    assert calls[2:] == [(1, 10)] and (tmp_path / "a-1.json").read_bytes() == kept
+    assert json.loads((tmp_path / "a-b-1.json").read_text())["values"] == {"sum": 4}
+
+
 def test_an_interrupted_run_leaves_nothing(tmp_path):
     def interrupted(arm, seed, settings):
         raise KeyboardInterrupt
@@ -141,6 +159,7 @@ def test_every_claim_is_complete():
     for id in claims.IDS:
         claim = claims.get(id)
         assert claim.id == id and claim.statement.endswith(".") and claim.source and claim.caution.endswith("."), id
+        assert (claim.run is None) != (claim.run_all is None), id
         assert claim.seeds >= 1 and set(claim.quick) - {"test_images"} <= set(claim.settings) | {"test_images"}, id
         json.dumps(claim.settings)
 
