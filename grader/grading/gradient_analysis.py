@@ -4,6 +4,7 @@ import math
 import statistics
 from dataclasses import dataclass
 
+from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from grader.run.worker_log import Worker
 
 
@@ -39,7 +40,7 @@ def averaging(workers: list[Worker]) -> list[Averaging]:
     found = []
     for updates in zip(*(worker.updates for worker in workers), strict=False):
         own, applied = [update.local for update in updates], [update.applied for update in updates]
-        if not all(vector and len(vector) == 8 and _usable(vector) for vector in own + applied):
+        if not all(vector and len(vector) == PROJECTIONS and _usable(vector) for vector in own + applied):
             continue
         mean = [statistics.fmean(column) for column in zip(*own, strict=True)]
         if not _usable(mean):

@@ -1,51 +1,47 @@
-"""Reads what the observer wrote inside each worker: `rank<r>.jsonl`, one line per update."""
+"""Reads and checks a worker's log, `rank<r>.jsonl`, in the format of `log_format`. Its writer is not trusted."""
 
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import BaseModel, Field, NonNegativeInt, PositiveInt, ValidationError
+from pydantic import AfterValidator, Field, TypeAdapter
 
 from grader.common import untrusted
 from grader.common.contract import MAX_WORKER_LOG_BYTES
+from grader.run.hooks.grader_observer.log_format import End, First, Update
+
+MAX_DEVICE_LENGTH, MAX_OPTIMIZER_LENGTH = 40, 80  # characters; PyTorch's own names are shorter
+MAX_LINE_BYTES = 65536  # of the last line, which is read while the run goes on
 
 
-class First(BaseModel, strict=True):
-    """A worker's first line: hashes before the first update, the weights' bytes, Horovod's number of workers."""
-
-    start: int
-    buffers: int | None
-    bytes: NonNegativeInt
-    size: PositiveInt
-    device: str = Field(max_length=40)
-    optimizer: str = Field(max_length=80)
+def _check_first(line: First) -> First:
+    if line.bytes < 0 or line.size < 1:
+        raise ValueError("no weights have a negative size, and no run has less than one worker")
+    if len(line.device) > MAX_DEVICE_LENGTH or len(line.optimizer) > MAX_OPTIMIZER_LENGTH:
+        raise ValueError("the name of the device or of the optimizer is too long")
+    return line
 
 
-class Update(BaseModel, strict=True):
-    """One update. `images`: indices of the training images used, in `calls` batches; `weights`: hash after it.
-
-    `local` and `applied`: eight random projections of the gradient that this worker computed itself, and of the one
-    that its optimizer applied. `loss`: mean training loss of this worker's images, if a loss module computed it.
-    """
-
-    update: PositiveInt
-    lr: list[float]
-    images: list[NonNegativeInt]
-    calls: NonNegativeInt
-    weights: int
-    local: list[float] | None
-    applied: list[float] | None
-    loss: float | None
-    wrote: list[str]
-    seconds: float
+def _check_update(line: Update) -> Update:
+    if line.update < 1 or line.calls < 0 or min(line.images, default=0) < 0:
+        raise ValueError("updates are counted from 1, batches and images from 0")
+    return line
 
 
-class End(BaseModel, strict=True):
-    """A worker's last line: hash of its network's buffers when it ended, files written since the last update."""
+def _check_end(line: End) -> End:
+    if line.end < 0:
+        raise ValueError("no worker makes a negative number of updates")
+    return line
 
-    end: NonNegativeInt
-    buffers: int | None
-    wrote: list[str]
+
+FIRST = TypeAdapter(Annotated[First, AfterValidator(_check_first)])
+LATER = TypeAdapter(
+    Annotated[
+        Annotated[End, AfterValidator(_check_end)] | Annotated[Update, AfterValidator(_check_update)],
+        Field(union_mode="left_to_right"),
+    ]
+)
 
 
 @dataclass
@@ -67,43 +63,43 @@ class Worker:
 
 
 def read_worker(path: Path) -> Worker:
-    """Read a worker's file up to its first line that is malformed or out of order; one that cannot be read is empty."""
+    """Read a worker's log up to its first line that is malformed or out of order; one that cannot be read is empty."""
     worker = Worker()
     try:
-        text = untrusted.read(path, MAX_WORKER_LOG_BYTES).decode(errors="replace")
+        content = untrusted.read(path, MAX_WORKER_LOG_BYTES)
     except untrusted.UnreadableError:
         return worker
-    for line in text.split("\n"):
+    for line in content.split(b"\n"):
         try:
-            if not _add(worker, json.loads(line)):
+            if not _add(worker, line):
                 break
-        except (ValueError, RecursionError, ValidationError):
+        except ValueError:
             break
     return worker
 
 
-def _add(worker: Worker, content: object) -> bool:
-    """Add one line's content to a worker; whether it was an update or the first line, in order."""
+def _add(worker: Worker, text: bytes) -> bool:
+    """Add one line to a worker. Returns whether more may follow. Raises ValueError if the line is malformed."""
     if worker.first is None:
-        worker.first = First.model_validate(content)
+        worker.first = FIRST.validate_json(text, strict=True)
         return True
-    if isinstance(content, dict) and "end" in content:
-        worker.end = End.model_validate(content)
+    line = LATER.validate_json(text, strict=True)
+    if isinstance(line, End):
+        worker.end = line
         return False
-    update = Update.model_validate(content)
-    if worker.updates and update.update == len(worker.updates):
-        worker.updates[-1] = update  # a second optimizer took part in it
+    if worker.updates and line.update == len(worker.updates):
+        worker.updates[-1] = line  # a second optimizer took part in the update
         return True
-    if update.update != len(worker.updates) + 1:
+    if line.update != len(worker.updates) + 1:
         return False
-    worker.updates.append(update)
+    worker.updates.append(line)
     return True
 
 
 def updates_so_far(path: Path) -> int:
-    """The number in the last whole line of a worker's file; 0 while there is none."""
+    """The number in the last whole line of a worker's log; 0 while there is none."""
     try:
-        lines = untrusted.read(path, 65536, tail=True).split(b"\n")[:-1]
+        lines = untrusted.read(path, MAX_LINE_BYTES, tail=True).split(b"\n")[:-1]
         number = json.loads(lines[-1]).get("update", 0)
     except (untrusted.UnreadableError, IndexError, ValueError, AttributeError, RecursionError):
         return 0

@@ -25,14 +25,14 @@ from functools import cache, partial
 from itertools import pairwise
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, get_type_hints
 
 import nbformat
 import pytest
 import torch
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, NonNegativeInt, PositiveInt
 from pydantic.fields import FieldInfo
 
 from cifar.model import ResNet9
@@ -398,9 +398,19 @@ def test_any_folder_is_a_clean_folder_or_one_line(room: Path, lie_there: list):
 # What a run leaves: figures and observations
 
 
-def lines_of(model: type[BaseModel]) -> st.SearchStrategy[dict]:
+COUNTS = {
+    "bytes": NonNegativeInt, "size": PositiveInt, "update": PositiveInt, "calls": NonNegativeInt, "end": NonNegativeInt,
+    "images": list[NonNegativeInt],
+}  # fmt: skip
+
+
+def lines_of(model: type) -> st.SearchStrategy[dict]:
     """Lines that are of `model` more often than not: by its own types, or with anything at all in a field or two."""
-    fields = {name: st.from_type(whole_type(field)) for name, field in model.model_fields.items()}
+    if issubclass(model, BaseModel):
+        types = {name: whole_type(field) for name, field in model.model_fields.items()}
+    else:  # a line of a worker's log: most of its numbers are counts
+        types = {name: COUNTS.get(name, hint) for name, hint in get_type_hints(model).items()}
+    fields = {name: st.from_type(hint) for name, hint in types.items()}
     odd = st.dictionaries(st.sampled_from([*fields, "other"]), values, max_size=2)
     return st.builds(dict.__or__, st.fixed_dictionaries(fields), mostly(st.just({}), odd))
 

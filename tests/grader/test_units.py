@@ -198,7 +198,7 @@ def test_any_bytes_as_metrics_or_observation_give_a_clear_result(content: bytes,
         assert str(error)
 
 
-QUIET = {"lr": [0.1], "calls": 1, "local": None, "applied": None, "loss": None, "wrote": [], "seconds": 0.0}
+QUIET = {"lr": [0.1], "calls": 1, "local": None, "applied": None, "loss": None, "wrote": []}
 
 
 def worker(start: int, updates: list[tuple[list[int], int]]) -> worker_log.Worker:
@@ -206,7 +206,7 @@ def worker(start: int, updates: list[tuple[list[int], int]]) -> worker_log.Worke
         worker_log.Update(update=number, images=images, weights=weights, **QUIET)
         for number, (images, weights) in enumerate(updates, start=1)
     ]
-    first = worker_log.First(start=start, buffers=None, bytes=4, size=2, device="cpu", optimizer="SGD")
+    first = worker_log.First(start=start, bytes=4, size=2, device="cpu", optimizer="SGD")
     return worker_log.Worker(first, lines)
 
 
@@ -230,10 +230,10 @@ def test_the_same_order_in_two_epochs_is_noticed():
 
 
 def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
-    first = {"start": 1, "buffers": None, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD"}
+    first = {"start": 1, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD"}
     update = {
         "update": 1, "lr": [0.1], "images": [1], "calls": 1, "weights": 2, "local": None, "applied": None,
-        "loss": 1.5, "wrote": [], "seconds": 0.5,
+        "loss": 1.5, "wrote": [],
     }  # fmt: skip
     path = tmp_path / "rank0.jsonl"
     path.write_text("\n".join(map(json.dumps, [first, update, update | {"update": 3}])))
@@ -242,10 +242,10 @@ def test_a_workers_file_is_read_up_to_its_first_bad_line(tmp_path: Path):
 
 
 def test_of_an_update_in_which_several_optimizers_take_part_the_last_line_counts(tmp_path: Path):
-    first = {"start": 1, "buffers": None, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD"}
+    first = {"start": 1, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD"}
     one = {
         "update": 1, "lr": [0.1], "images": [3], "calls": 1, "weights": 7, "local": None, "applied": None, "loss": None,
-        "wrote": [], "seconds": 0.5,
+        "wrote": [],
     }  # fmt: skip
     path = tmp_path / "rank0.jsonl"
     path.write_text("\n".join(map(json.dumps, [first, one, one | {"weights": 8}, one | {"update": 2}])))

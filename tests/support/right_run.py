@@ -52,12 +52,12 @@ def workers(change: Callable[[int, Update], dict] = lambda rank, update: {}, fir
     made = []
     for rank in range(WORKERS):
         updates = [line(rank, number, orders) for number in range(1, UPDATES + 1)]
-        begun = {"start": 7, "buffers": 8, "bytes": WEIGHTS_BYTES, "size": WORKERS, "device": "cpu", "optimizer": "SGD"}
+        begun = {"start": 7, "bytes": WEIGHTS_BYTES, "size": WORKERS, "device": "cpu", "optimizer": "SGD"}
         made.append(
             Worker(
                 First(**begun | (first or {})),
-                [update.model_copy(update=change(rank, update)) for update in updates],
-                End(end=UPDATES, buffers=9, wrote=["model.pt"] if rank == 0 else []),
+                [dataclasses.replace(update, **change(rank, update)) for update in updates],
+                End(end=UPDATES, wrote=["model.pt"] if rank == 0 else []),
             )
         )
     return made
@@ -70,7 +70,7 @@ def line(rank: int, number: int, orders: list[list[int]]) -> Update:
     return Update(
         update=number, lr=[min(0.4, 0.1 + 0.1 * (number - 1))], images=orders[epoch][rank::WORKERS][4 * step :][:4],
         calls=1, weights=number, local=own[rank], applied=[statistics.fmean(part) for part in zip(*own, strict=True)],
-        loss=2 / number, wrote=["metrics.jsonl"] if rank == 0 and number == 11 else [], seconds=number * 1.0,
+        loss=2 / number, wrote=["metrics.jsonl"] if rank == 0 and number == 11 else [],
     )  # fmt: skip
 
 

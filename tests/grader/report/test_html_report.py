@@ -50,13 +50,13 @@ def worker(settings: Profile, orders: list[np.ndarray], rank: int) -> Worker:
     updates = [
         Update(
             update=number + 1, lr=[min(0.1 + 3 * number / count, 0.4 * (1 - number / count))], images=images, calls=1,
-            weights=1000 + number, local=[1.0] * 8, applied=[1.0] * 8, wrote=[], seconds=float(number),
+            weights=1000 + number, local=[1.0] * 8, applied=[1.0] * 8, wrote=[],
             loss=2 * math.exp(-3 * number / count) + 0.05 * draw.normal(),
         )
         for number, images in enumerate(batches)
     ]  # fmt: skip
-    first = First(start=999, buffers=1, bytes=1_651_776, size=WORKERS, device="cpu", optimizer="SGD")
-    return Worker(first, updates, End(end=count, buffers=1, wrote=["model.pt"] if rank == 0 else []))
+    first = First(start=999, bytes=1_651_776, size=WORKERS, device="cpu", optimizer="SGD")
+    return Worker(first, updates, End(end=count, wrote=["model.pt"] if rank == 0 else []))
 
 
 def workers(settings: Profile) -> list[Worker]:
@@ -250,7 +250,7 @@ def test_a_worker_whose_weights_part_is_named_with_the_update():
     for update in evidence.workers[2].updates[6:]:
         update.weights = 5
     assert seen_of(figures.weights, evidence) == "After update 7 worker 2 had other weights than worker 0."
-    evidence.workers[3].first = evidence.workers[3].first.model_copy(update={"start": 1})
+    evidence.workers[3].first = dataclasses.replace(evidence.workers[3].first, start=1)
     assert seen_of(figures.weights, evidence).startswith("Before the first update worker 3 had other weights")
 
 
@@ -312,7 +312,7 @@ def hostile_run() -> Evidence:
     numbers = itertools.cycle([math.nan, math.inf, -math.inf, 1e300, -1e300, -1.0, 0.0, 5e-324, 0.5])
     for rank, each in enumerate(evidence.workers):
         each.first = First(
-            start=-(10**80), buffers=None, bytes=0, size=10**30, device="\x1b[31m\x9b<script>", optimizer=MARKUP[10:80]
+            start=-(10**80), bytes=0, size=10**30, device="\x1b[31m\x9b<script>", optimizer=MARKUP[10:80]
         )
         for update in each.updates:
             update.loss, update.lr = next(numbers), [next(numbers) for _ in range(rank)]
@@ -360,7 +360,7 @@ NUMBERS = st.floats(width=64) | st.none()
 def test_any_numbers_can_be_drawn(losses: list, rates: list, rank: int):
     evidence = right_run()
     evidence.workers[rank].updates = [
-        evidence.workers[0].updates[0].model_copy(update={"loss": loss, "lr": lr})
+        dataclasses.replace(evidence.workers[0].updates[0], loss=loss, lr=lr)
         for loss, lr in itertools.zip_longest(losses, rates, fillvalue=None)
         if lr is not None
     ]
@@ -385,7 +385,7 @@ def test_a_full_size_page_is_small_and_soon_there(tmp_path: Path):
 def test_an_endless_run_costs_little_more(tmp_path: Path):
     evidence = right_run()
     for each in evidence.workers:
-        each.updates = [each.updates[0].model_copy(update={"images": [1] * 20, "lr": [0.1] * 1000})] * 500_000
+        each.updates = [dataclasses.replace(each.updates[0], images=[1] * 20, lr=[0.1] * 1000)] * 500_000
     judged = Report("class/anna", False, 0, [], "bubblewrap", RECORD)
     seconds, size = seconds_and_bytes(judged, evidence, tmp_path / "report.html")
     assert seconds < 8 and size < 500_000

@@ -1,26 +1,16 @@
 """The observer's projections of gradients: linear, of every layout and shape, as long as the gradient on average."""
 
-import importlib.util
-
 import pytest
 import torch
 
-from grader.sandbox.run_paths import HOOKS
+from grader.run.hooks.grader_observer.projections import Projections
 
 SHAPES = ((16, 3, 3, 3), (16,), (10, 16), (), (3, 5, 2))
 
 
-@pytest.fixture
-def hooks():
-    spec = importlib.util.spec_from_file_location("hooks", HOOKS / "sitecustomize.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-def project(hooks, gradients: list[torch.Tensor]) -> torch.Tensor:
-    """As a worker of its own does."""
-    projections = hooks.Projections()
+def project(gradients: list[torch.Tensor]) -> torch.Tensor:
+    """Project the gradients as a worker of its own does."""
+    projections = Projections()
     return projections({number: projections.along(number, gradient) for number, gradient in enumerate(gradients)})
 
 
@@ -29,31 +19,31 @@ def draw(seed: int) -> list[torch.Tensor]:
     return [torch.randn(shape, generator=generator) for shape in SHAPES]
 
 
-def test_the_mean_projection_of_four_workers_is_the_projection_of_their_mean(hooks):
+def test_the_mean_projection_of_four_workers_is_the_projection_of_their_mean():
     workers = [draw(seed) for seed in range(4)]
     mean = [torch.stack(gradients).mean(0) for gradients in zip(*workers, strict=True)]
-    own = torch.stack([project(hooks, gradients) for gradients in workers])
-    torch.testing.assert_close(own.mean(0), project(hooks, mean), rtol=1e-4, atol=1e-4)
+    own = torch.stack([project(gradients) for gradients in workers])
+    torch.testing.assert_close(own.mean(0), project(mean), rtol=1e-4, atol=1e-4)
     assert own.std(0).min() > 1  # and the workers' own are far from it
 
 
-def test_it_does_not_matter_how_a_gradient_lies_in_memory(hooks):
+def test_it_does_not_matter_how_a_gradient_lies_in_memory():
     gradients = draw(0)
     turned = [gradient.mT.contiguous().mT if gradient.dim() > 1 else gradient for gradient in gradients]
     last = [gradient.to(memory_format=torch.channels_last) if gradient.dim() == 4 else gradient for gradient in turned]
     assert turned[0].stride() != gradients[0].stride() != last[0].stride()
     for other in (turned, last):
-        torch.testing.assert_close(project(hooks, other), project(hooks, gradients), rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(project(other), project(gradients), rtol=1e-4, atol=1e-4)
 
 
-def test_projections_are_as_long_as_the_gradient_on_average(hooks):
-    projections, gradient = hooks.Projections(), draw(0)[0]
+def test_projections_are_as_long_as_the_gradient_on_average():
+    projections, gradient = Projections(), draw(0)[0]
     seen = [projections({number: projections.along(number, gradient)}).square().sum() for number in range(400)]
     assert torch.stack(seen).mean() / gradient.square().sum() == pytest.approx(1, abs=0.15)
 
 
-def test_some_of_the_parameters_alone_and_then_all(hooks):
-    projections, gradients = hooks.Projections(), draw(0)
+def test_some_of_the_parameters_alone_and_then_all():
+    projections, gradients = Projections(), draw(0)
     along = {number: projections.along(number, gradient) for number, gradient in enumerate(gradients)}
     parts = projections({number: along[number] for number in (1, 3)}), projections({n: along[n] for n in (0, 2, 4)})
     torch.testing.assert_close(sum(parts), projections(along), rtol=1e-4, atol=1e-4)

@@ -1,0 +1,1 @@
+"""The folder that is on PYTHONPATH in a graded run."""

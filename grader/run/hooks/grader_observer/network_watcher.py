@@ -1,0 +1,34 @@
+"""Finds the networks that the program calls, and notes the training loss."""
+
+import weakref
+
+from torch.nn.modules.loss import _Loss
+
+from .gradient_probe import GradientProbe
+
+
+class NetworkWatcher:
+    """Follows the parameters of every network, and notes what loss modules compute."""
+
+    def __init__(self, gradients: GradientProbe):
+        self.gradients = gradients
+        self.known = weakref.WeakSet()  # modules called so far
+        self.losses = []
+
+    def before_forward(self, module, args) -> None:
+        """PyTorch calls this before each call of any module."""
+        if module in self.known:
+            return
+        self.known.add(module)
+        if isinstance(module, _Loss):
+            module.register_forward_hook(self._note_loss)
+        self.gradients.follow(module.parameters())
+
+    def _note_loss(self, module, args, output) -> None:
+        if output.requires_grad and output.numel() == 1:
+            self.losses.append(output.detach())
+
+    def take_loss(self) -> float | None:
+        """The mean training loss since the last call; None if no loss module computed one."""
+        losses, self.losses = self.losses, []
+        return float(sum(losses)) / len(losses) if losses else None

@@ -1,0 +1,55 @@
+"""Starts the observer in a worker.
+
+The observer only uses public hook points: audit events, PyTorch's hooks on optimizers, modules and gradients, threads'
+frames, and Horovod's timeline. What it writes comes from inside the learner's process, so it can be forged. It explains
+a grade, and the grader believes it only where evidence from outside agrees.
+"""
+
+import atexit
+import os
+import sys
+
+from .log_writer import LogWriter
+from .output_watcher import OutputWatcher
+from .stack_sampler import StackSampler
+
+
+def observe(folder: str, rank: int) -> None:
+    """Follow this process's updates from now on, and write them into `folder`."""
+    try:
+        log = LogWriter(folder, rank)
+    except FileExistsError:  # this is a helper process of a worker that is observed already
+        return
+    observe_updates(folder, log, StackSampler(log.write_stack))
+
+
+def observe_updates(folder: str, log: LogWriter, sampler: StackSampler) -> None:
+    """Register the hooks.
+
+    PyTorch takes seconds to import, so it is imported here: only in a worker, and after its stack is sampled.
+    """
+    from torch.nn.modules.module import register_module_forward_pre_hook
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    from .horovod_state import switch_timeline
+    from .update_probe import UpdateProbe
+
+    def after_update(updates: int) -> None:
+        sampler.note_update()
+        switch_timeline(folder, updates)
+
+    def audit(event: str, args: tuple) -> None:
+        if event == "cifar.batch":
+            probe.batches.note(*args)
+        elif event == "os.rename":
+            output.note_rename(*args)
+        elif event == "open":
+            output.note_open(*args)
+
+    output = OutputWatcher(os.path.join(os.path.dirname(folder), "output"))
+    probe = UpdateProbe(log, output, after_update)
+    sys.addaudithook(audit)
+    register_optimizer_step_pre_hook(probe.before_step)
+    register_optimizer_step_post_hook(probe.after_step)
+    register_module_forward_pre_hook(probe.networks.before_forward)
+    atexit.register(probe.end)

@@ -1,0 +1,120 @@
+"""Writes one line per update of the program's optimizers."""
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+import torch
+
+from .batch_watcher import BatchWatcher
+from .gradient_probe import GradientProbe
+from .horovod_state import horovod_size
+from .log_format import PROJECTIONS, End, First, Update
+from .log_writer import LogWriter
+from .network_watcher import NetworkWatcher
+from .output_watcher import OutputWatcher
+
+
+class UpdateProbe:
+    """Follows the steps of all optimizers. `after_update` is called with the number of each update."""
+
+    def __init__(self, log: LogWriter, output: OutputWatcher, after_update: Callable[[int], None]):
+        self.log, self.output, self.after_update = log, output, after_update
+        self.batches, self.gradients = BatchWatcher(), GradientProbe()
+        self.networks = NetworkWatcher(self.gradients)
+        self.updates = 0
+        self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
+        self.applied: torch.Tensor | None = None  # projections of the gradient of the step that is being made
+        self.last: Update | None = None
+        self.stepped: dict[int, torch.Tensor] = {}  # weights that the last update changed, by id
+        self.local: dict[int, torch.Tensor] = {}  # the gradients of the last update: see GradientProbe.take
+
+    def before_step(self, optimizer, args, kwargs) -> None:
+        """Write the first line before the first update; note the gradient that is applied."""
+        self.gradients.project_pending()
+        weights = parameters(optimizer)
+        if self.depth == 0 and self.updates == 0 and self._trained():
+            self._write_first(optimizer, weights)
+        self.depth += 1
+        self.gradients.follow(weights)
+        if self.depth == 1 and hasattr(optimizer, "skip_synchronize"):
+            self.applied = None  # Horovod's optimizer averages first, and then calls step() again
+            return
+        self.applied = self.gradients.applied(weights)
+
+    def _write_first(self, optimizer, weights: list[torch.Tensor]) -> None:
+        size = sum(weight.numel() * weight.element_size() for weight in weights)
+        name, device = type(optimizer).__name__, str(weights[0].device)
+        self.log.write(First(fingerprint(weights), bytes=size, size=horovod_size(), device=device, optimizer=name))
+
+    def _trained(self) -> bool:
+        """Whether images or gradients were seen since the last update.
+
+        A step without them only makes an optimizer's state, as hvd.broadcast_optimizer_state does on workers whose
+        optimizer has none yet.
+        """
+        return self.batches.any() or self.gradients.any()
+
+    def after_step(self, optimizer, args, kwargs) -> None:
+        """Write a line after each update, and once more if another optimizer takes part in it."""
+        self.depth -= 1
+        if self.depth:
+            return
+        if self._trained():
+            self._write_update(optimizer)
+            self.after_update(self.updates)
+        elif self.last is not None and self._applied_something():
+            self._write_update_again(optimizer)
+
+    def _write_update(self, optimizer) -> None:
+        self.updates += 1
+        self.stepped = {id(weight): weight for weight in parameters(optimizer)}
+        self.local, batches = self.gradients.take(), self.batches.take()
+        self.last = Update(
+            update=self.updates, lr=[float(group["lr"]) for group in optimizer.param_groups],
+            images=[image for batch in batches for image in batch], calls=len(batches),
+            weights=fingerprint(self.stepped.values()),
+            local=self._own(), applied=numbers(self.applied),
+            loss=self.networks.take_loss(), wrote=self.output.take(),
+        )  # fmt: skip
+        self.log.write(self.last)
+
+    def _write_update_again(self, optimizer) -> None:
+        """Another optimizer's step for the same batch belongs to the same update."""
+        self.stepped |= {id(weight): weight for weight in parameters(optimizer)}
+        earlier = self.last.applied or [0.0] * PROJECTIONS
+        applied = [before + now for before, now in zip(earlier, numbers(self.applied), strict=True)]
+        weights = fingerprint(self.stepped.values())
+        self.last = dataclasses.replace(self.last, weights=weights, applied=applied, local=self._own())
+        self.log.write(self.last)
+
+    def _own(self) -> list[float] | None:
+        """The projections of what this worker computed for the weights that changed: other networks do not count."""
+        return numbers(self.gradients.own(self.local, self.stepped.values()))
+
+    def _applied_something(self) -> bool:
+        """Whether the last step had a gradient that is not zero; a step without one is no update."""
+        return self.applied is not None and bool(self.applied.any())
+
+    def end(self) -> None:
+        """Write the last line when the program ends."""
+        self.log.write(End(end=self.updates, wrote=self.output.take()))
+
+
+def parameters(optimizer) -> list[torch.Tensor]:
+    """All parameters of an optimizer, in its order."""
+    return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def fingerprint(tensors: Iterable[torch.Tensor]) -> int:
+    """The course's hash of weights: see cifar.support.fingerprint.
+
+    It is imported here because a submission may bring its own copy of `cifar`, which must not be hidden by this one.
+    """
+    from cifar.support.fingerprint import fingerprint
+
+    return fingerprint(tensors)
+
+
+def numbers(tensor: torch.Tensor | None) -> list[float] | None:
+    """A tensor's numbers, to six digits."""
+    return None if tensor is None else [float(f"{value:.6g}") for value in tensor.tolist()]
