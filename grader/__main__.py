@@ -6,17 +6,21 @@ import sys
 from rich.console import Console
 
 from grader.cli import parse
+from grader.common.errors import GraderError
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; its exit status. 2: it could not begin; 130: interrupted."""
+    """Run one command and return its exit status: its own, 2 if it cannot go on, or 130 if it was interrupted."""
     args = parse(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that runs are ended, as on Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM then ends the workers, as Ctrl-C does
     try:
         return args.run(args, Console())
+    except GraderError as error:
+        message, status = str(error), 2
     except KeyboardInterrupt:
-        print("grader: interrupted; the same command goes on where this one was", file=sys.stderr)
-        return 130
+        message, status = f"interrupted; {args.if_interrupted(args)}", 130
+    print(f"grader: {message}", file=sys.stderr)
+    return status
 
 
 if __name__ == "__main__":

@@ -1,56 +1,124 @@
-"""The commands that have no room of their own. Each imports what it needs when it runs."""
+"""The commands of `python -m grader` that need no nbgrader. `cli` describes their options.
+
+Each command returns its exit status, and imports what it needs when it runs. `__main__` reports a GraderError.
+"""
 
 import argparse
 import sys
 
 from rich.console import Console
 
+from grader.common.errors import GraderError
+
+VERIFY_STATUS = {"valid": 0, "tampered": 1, "expired": 3, "unknown issuer": 4, "no certificate": 5}
+
 
 def check(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0 for a pass, 1 for a run that was graded and did not pass, 2 for one that could not be launched."""
+    """Grade one submission. Exit status: 0 for a pass, 1 if it was graded and did not pass."""
     from grader import check as checking
     from grader.common import contract
-    from grader.common.errors import GraderError
-    from grader.grading.grade import shown_by_a_pass
     from grader.report import terminal
     from grader.sandbox.bubblewrap import Bubblewrap
-    from grader.sandbox.run_paths import RunPaths
     from grader.sandbox.unsandboxed import Unsandboxed
 
     isolation, profile = Unsandboxed if args.no_sandbox else Bubblewrap, contract.load(args.profile)
     options = checking.CheckOptions(profile=profile, key=args.key, seed=args.seed, isolation=isolation)
     try:
         report = checking.check(args.path, args.output.resolve(), options, console)
-    except GraderError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
     except FileExistsError as error:
-        print(f"grader: {error}; name another folder with --output", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("grader: interrupted; the run was ended, nothing was graded", file=sys.stderr)
-        return 130
+        raise GraderError(f"{error}; name another folder with --output") from None
     terminal.show(report, console)
-    console.print(f"report: {args.output / 'report.html'}", highlight=False, soft_wrap=True)
-    if report.passed:
-        from grader.certificates import picture  # it takes a second to import, and few runs need it
+    _say(console, f"report: {args.output / 'report.html'}")
+    if not report.passed:
+        return 1
+    _preview_certificate(args, report.points, console)
+    return 0
 
-        preview = RunPaths(args.output).preview
-        picture.preview(shown_by_a_pass(profile, report.points), preview)  # a learner's own check cannot sign one
-        console.print(f"certificate, a preview that nobody has signed: {preview}", highlight=False, soft_wrap=True)
-    return 0 if report.passed else 1
+
+def _preview_certificate(args: argparse.Namespace, points: float, console: Console) -> None:
+    """Draw the certificate that a learner's own check cannot sign."""
+    from grader.certificates import picture  # only a pass needs it, and it takes a second to import
+    from grader.common import contract
+    from grader.grading.grade import shown_by_a_pass
+    from grader.sandbox.run_paths import RunPaths
+
+    preview = RunPaths(args.output).preview
+    picture.preview(shown_by_a_pass(contract.load(args.profile), points), preview)
+    _say(console, f"certificate, a preview that nobody has signed: {preview}")
+
+
+def batch(args: argparse.Namespace, console: Console) -> int:
+    """Grade a class. Exit status: 0 if every entry has a result, passed or not; 1 if the grader failed on some."""
+    from grader.batch.grade_batch import BatchOptions, grade_batch
+
+    options = BatchOptions(
+        submissions=args.path, output=args.output, profile=args.profile, key=args.key, seed=args.seed,
+        scheduler=args.scheduler, sandbox=not args.no_sandbox,
+    )  # fmt: skip
+    return 1 if grade_batch(options, console).failures else 0
 
 
 def join(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0 when the scheduler has ended, 2 if it does not answer."""
+    """Offer this machine's slots to a scheduler. Exit status: 0 when the scheduler has ended."""
     from grader.batch import dask_cluster
 
     console.print(f"offering slots to {args.address} until it ends", highlight=False)
-    try:
-        dask_cluster.join(args.address)
-    except dask_cluster.SlotError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
+    dask_cluster.join(args.address)
     return 0
+
+
+def build(args: argparse.Namespace, console: Console) -> int:
+    """Build the notebooks. Exit status: 0, or with --check 1 if a committed notebook is stale."""
+    from grader.notebooks import build
+
+    if not args.check:
+        names = build.build(build.SOLUTIONS, build.NOTEBOOKS)
+    elif names := build.stale(build.SOLUTIONS, build.NOTEBOOKS):
+        advice = "Run: python -m grader build, and delete what has no text in solutions/"
+        print(f"grader: stale in notebooks/: {', '.join(names)}. {advice}", file=sys.stderr)
+        return 1
+    console.print(f"written: {', '.join(names)}" if names else "all notebooks are up to date", highlight=False)
+    return 0
+
+
+def handout(args: argparse.Namespace, console: Console) -> int:
+    """Copy the learners' part of the course."""
+    from grader.notebooks.handout import handout
+
+    try:
+        handout(args.target)
+    except FileExistsError:
+        raise GraderError(f"{args.target} is there already; name a new folder") from None
+    _say(console, f"a learner's copy of the course: {args.target}")
+    return 0
+
+
+def create_key(args: argparse.Namespace, console: Console) -> int:
+    """Create the key that signs certificates."""
+    from grader.certificates import issuer
+
+    public = issuer.make(issuer.home(), args.name, args.rotate)
+    _say(console, f"private key: {issuer.home() / issuer.PRIVATE}\ngive to verifiers: {public}")
+    return 0
+
+
+def verify(args: argparse.Namespace, console: Console) -> int:
+    """Verify a certificate with the issuers' keys alone. Exit status: as `VERIFY_STATUS` says."""
+    from grader.certificates import credential, issuer
+    from grader.common.text import one_line
+
+    if not args.file.is_file():
+        raise GraderError(f"{args.file} is no file")
+    own = issuer.home() / issuer.ISSUERS
+    issuers = issuer.known([*args.issuer, *([own] if own.is_dir() else [])])
+    found = credential.verify(credential.token_of(args.file), issuers)
+    console.print(f"{found.state}: {one_line(found.reason)}", highlight=False, soft_wrap=True, markup=False)
+    if award := found.award:
+        until = f", until {award.until:%Y-%m-%d}" if award.until else ""
+        text = f"{award.name} ({award.student}), {award.course}: {award.grade}, {award.since:%Y-%m-%d}{until}"
+        console.print(one_line(text), highlight=False, soft_wrap=True, markup=False)
+    return VERIFY_STATUS[found.state]
+
+
+def _say(console: Console, text: str) -> None:
+    console.print(text, highlight=False, soft_wrap=True)

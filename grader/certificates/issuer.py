@@ -4,11 +4,9 @@ The private key is written once, outside the repository, for its owner alone. Pu
 Ed25519 as in RFC 8037), one file an issuer, named by their thumbprint (RFC 7638); to give that file away is to publish.
 """
 
-import argparse
 import hashlib
 import json
 import stat
-import sys
 from base64 import urlsafe_b64encode
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +16,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from jwt.algorithms import OKPAlgorithm
 from jwt.exceptions import InvalidKeyError
-from rich.console import Console
 
 from grader.common.errors import GraderError
 from grader.common.private_file import once
@@ -53,17 +50,6 @@ class Issuer:
     def text(self) -> str:
         """The file that makes this issuer known to a verifier."""
         return json.dumps({"name": self.name, "key": _required(self.key)}, indent=1) + "\n"
-
-
-def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0, or 2 if there is a key already."""
-    try:
-        made = make(home(), args.name, args.rotate)
-    except IssuerError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    console.print(f"private key: {home() / PRIVATE}\ngive to verifiers: {made}", highlight=False, soft_wrap=True)
-    return 0
 
 
 def home() -> Path:

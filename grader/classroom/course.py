@@ -19,42 +19,43 @@ from grader.common.errors import GraderError
 from grader.common.private_file import once
 from grader.common.text import one_line
 
-warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own use of its database, told at every submission
+warnings.filterwarnings("ignore", category=SAWarning)  # nbgrader's own use of its database warns at every submission
 
 CONFIG = "nbgrader_config.py"
-ERROR = re.compile(r"[\w.]*(Error|Exception): ")  # what ends a traceback
+MAX_REASON = 300  # characters of nbgrader's reason in a message
+ERROR = re.compile(r"[\w.]*(Error|Exception): ")  # begins the last line of a traceback
 
 
 class CourseError(GraderError):
-    """The course folder is not as it must be; the message is one line that says what to do."""
+    """The course folder is not as it must be. The message is one line that says what to do."""
 
 
-def succeed(result: dict, failed: str) -> None:
-    """Look at what a call of nbgrader's API came to. Raises CourseError if it failed, with the line that says why.
+def check_api_result(result: dict, failed: str) -> None:
+    """Raise CourseError if a call of nbgrader's API failed. The message is `failed` and nbgrader's reason.
 
-    Raises KeyboardInterrupt if nbgrader has caught one: it takes it for a failure like others.
+    nbgrader catches a KeyboardInterrupt like any other failure. It is raised again here.
     """
     if result["success"]:
         return
-    said = "\n".join(filter(None, (result.get("log"), result.get("error"))))
-    lines = [line.strip() for line in said.splitlines() if line.strip()] or ["nbgrader does not say why"]
-    if lines[-1] == "KeyboardInterrupt":  # a traceback's end; elsewhere it may be a learner's text
+    log = "\n".join(filter(None, (result.get("log"), result.get("error"))))
+    lines = [line.strip() for line in log.splitlines() if line.strip()] or ["nbgrader does not say why"]
+    if lines[-1] == "KeyboardInterrupt":  # in the last line only: elsewhere a student may have written it
         raise KeyboardInterrupt
     errors = [line for line in lines if ERROR.match(line) and "above traceback" not in line]
-    raise CourseError(f"{failed}: {one_line((errors or lines)[-1], 300)}")
+    raise CourseError(f"{failed}: {one_line((errors or lines)[-1], MAX_REASON)}")
 
 
 @dataclass(frozen=True)
 class Course:
     """The folder of one course. `source`, `release`, `submitted`, `autograded` and `feedback` in it are nbgrader's.
 
-    `records` holds what was graded, a file a submission; `harness` the reports of the four-worker runs.
+    `records` holds one record per graded submission. `harness` holds the reports of the four-worker runs.
     """
 
     root: Path
 
     def folder(self, step: str, student: str, assignment: str) -> Path:
-        """Where nbgrader keeps a student's assignment at a step; `student` is "." where there is none."""
+        """Where nbgrader keeps a student's assignment at a step. `student` is "." at a step without students."""
         return self.root / step / student / assignment
 
     def record(self, student: str, assignment: str) -> Path:
@@ -65,7 +66,7 @@ class Course:
         return self.root / "harness"
 
     def check(self) -> None:
-        """Raises CourseError before the first release."""
+        """Raise CourseError before the first release."""
         if not (self.root / CONFIG).is_file():
             raise CourseError(f"{self.root} is no course folder yet: make release COURSE={self.root}")
 
@@ -99,18 +100,27 @@ class Course:
 
     @property
     def graded(self) -> list[tuple[str, str]]:
-        """Students and their assignments, of all that is graded: it has a record, and the gradebook knows of it.
+        """Students and assignments of all graded submissions: they have a record, and are in the gradebook.
 
-        An instructor may take a student out of the gradebook, or put an older gradebook in its place.
+        Both are needed, because an instructor may remove a student from the gradebook, or restore an older one.
         """
         recorded = sorted((self.root / "records").glob("*/*.json"))
         with self.gradebook as gradebook:
             entered = {
-                (one.student_id, name) for name in self.assignments for one in gradebook.assignment_submissions(name)
+                (submission.student_id, name)
+                for name in self.assignments
+                for submission in gradebook.assignment_submissions(name)
             }
         return [names for path in recorded if (names := (path.parent.name, path.stem)) in entered]
 
     @property
     def key(self) -> str:
-        """What the hidden probes and the secret test images are drawn with: made once, for the owner's eyes only."""
-        return once(self.root / "key", lambda: secrets.token_hex(16).encode()).decode()
+        """The key that hidden probes and secret test images are drawn with. Raises CourseError if there is none."""
+        path = self.root / "key"
+        if not path.is_file():
+            raise CourseError(f"{path} is missing: make release COURSE={self.root} creates a new one")
+        return path.read_text()
+
+    def create_key(self) -> None:
+        """Create the course's key, which only its owner can read. A key that exists stays."""
+        once(self.root / "key", lambda: secrets.token_hex(16).encode())

@@ -15,10 +15,8 @@ An exercise becomes three cells of nbgrader's: its statement (locked), the answe
 (locked), which earns the exercise's points. Two builds write the same bytes: no cell id is drawn at random.
 """
 
-import argparse
 import ast
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,7 +26,6 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from nbgrader.preprocessors import ClearSolutions
-from rich.console import Console
 
 from grader import exercises
 from grader.common.errors import GraderError
@@ -105,21 +102,6 @@ def stale(solutions: Path, notebooks: Path) -> list[str]:
     return sorted(
         {name for name, content in wanted.items() if content != _read(notebooks / name)} | found - set(wanted)
     )
-
-
-def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0 if all is as it should be, 1 if a committed notebook is stale, 2 if a lesson cannot be built."""
-    try:
-        names = (stale if args.check else build)(SOLUTIONS, NOTEBOOKS)
-    except LessonError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    if args.check and names:
-        advice = "Run: python -m grader build, and delete what has no text in solutions/"
-        print(f"grader: stale in notebooks/: {', '.join(names)}. {advice}", file=sys.stderr)
-        return 1
-    console.print(f"written: {', '.join(names)}" if names else "all notebooks are up to date", highlight=False)
-    return 0
 
 
 def _read(path: Path) -> str:

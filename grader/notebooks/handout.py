@@ -1,11 +1,7 @@
 """What a learner's machine gets of this repository: all that runs, no solutions, no hidden probes, no tests."""
 
-import argparse
 import shutil
-import sys
 from pathlib import Path
-
-from rich.console import Console
 
 from grader import exercises
 from grader.notebooks import build
@@ -40,17 +36,3 @@ def handout(target: Path, repository: Path = REPOSITORY) -> None:
     shutil.copy(repository / README, target / "README.md")
     for path in with_answers():
         (target / path).unlink()
-
-
-def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0 when it was written, 2 if something is there already or a lesson cannot be built."""
-    try:
-        handout(args.target)
-    except FileExistsError:
-        print(f"grader: {args.target} is there already; name a new folder", file=sys.stderr)
-        return 2
-    except build.LessonError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    console.print(f"a learner's copy of the course: {args.target}", highlight=False, soft_wrap=True)
-    return 0

@@ -23,8 +23,9 @@ from rich.table import Table
 
 from grader import exercises
 from grader.classroom.course import CONFIG, Course
-from grader.classroom.grading import autograde, record
-from grader.classroom.grading.autograde import FOUR_WORKERS
+from grader.classroom.grading import record
+from grader.classroom.grading.autograde import AutogradeOptions, autograde
+from grader.classroom.grading.record import FOUR_WORKERS
 from grader.classroom.publishing import release
 from grader.grading.rubric import RUBRIC
 from grader.notebooks.build import SOLUTIONS
@@ -283,12 +284,6 @@ def make(root: Path, students: int) -> Course:
     return course
 
 
-def options(course: Course, **given: object) -> argparse.Namespace:
-    """The options of `python -m grader autograde`."""
-    usual = {"student": None, "assignment": None, "profile": PROFILE, "force": False, "scheduler": None, "source": None}
-    return argparse.Namespace(course=course.root, **{**usual, **given})
-
-
 def show(course: Course, students: int, console: Console) -> list[str]:
     """Print expected and given points, and time by submission; what is not as expected."""
     table, wrong, seconds = Table("Student", "does", "assignment", "expected", "given", "s"), [], []
@@ -319,13 +314,13 @@ def main() -> int:
         parser.error(f"{args.folder} is not empty and no course: name another folder")
     shutil.rmtree(args.folder, ignore_errors=True)
     course = make(args.folder.resolve(), args.students)
-    status = autograde.run(options(course), console)
+    failures = autograde(course, AutogradeOptions(profile=PROFILE), console).failures
     wrong = show(course, args.students, console)
     minutes = (time.monotonic() - started) / 60
     console.print(
         f"{3 * args.students} submissions in {minutes:.1f} min; not as expected: {'; '.join(wrong) or 'none'}"
     )
-    return 1 if wrong or status else 0
+    return 1 if wrong or failures else 0
 
 
 if __name__ == "__main__":

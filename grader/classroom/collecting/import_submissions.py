@@ -1,9 +1,11 @@
-"""Takes submissions from a folder, or an archive from an LMS, into nbgrader's `submitted/`.
+"""Imports submissions from a folder, or from an LMS's archive, into nbgrader's `submitted/`.
 
-Its top level has a folder a student; below it, anywhere, the notebooks under their released names, and beside notebook
-08 the program's folder. Moodle's folders ("Name_123_assignsubmission_file") count by the name: the number is another
-one in each of Moodle's assignments. Nothing is unpacked: only files with those names are read, and what they hold is
-looked at when it is graded. nbgrader's time stamp and secret are not taken: whoever handed in could have written them.
+The top level has one folder per student. Somewhere below it are the notebooks under their released names, and beside
+notebook 08 the program's folder. Of a folder of Moodle's ("Name_123_assignsubmission_file") only the name counts,
+because the number differs between Moodle's assignments.
+
+Nothing is unpacked: only files with those names are read, and grading checks their content. nbgrader's time stamp and
+secret are not imported, because the student could have written them.
 """
 
 import errno
@@ -30,123 +32,142 @@ from grader.submission import archives, intake
 from grader.submission.notebook import MAX_BYTES
 
 MOODLE = re.compile(r"(.+)_(\d+)_assignsubmission_.*", re.DOTALL)
-MAX_FILES = 100_000  # looked at
-MAX_STUDENT_FILES = 1000  # of a student; intake says what is too many for a program
-UNHOLDABLE = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)
-WORK = re.compile(r".*\.(ipynb|py|zip|tar|tgz|gz|bz2|xz|7z|rar)", re.IGNORECASE | re.DOTALL)  # missed if not taken
-NOISE = {".ipynb_checkpoints", "__MACOSX"}  # folders that nobody made to be handed in
+MAX_FILES = 100_000  # of a class, so that an archive of endless entries ends
+MAX_STUDENT_FILES = 1000  # of a student, more than `intake` accepts of a program, so that it can say what is wrong
+MAX_REASON = 200  # characters of an error's text
+UNWRITABLE = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)  # errors that a file's name causes
+WORK = re.compile(r".*\.(ipynb|py|zip|tar|tgz|gz|bz2|xz|7z|rar)", re.IGNORECASE | re.DOTALL)  # reported if ignored
+GENERATED = {".ipynb_checkpoints", "__MACOSX"}  # folders that programs make, and no student
 
-Read = Callable[[int], bytes]  # gives at most so many bytes of a file
+Read = Callable[[int], bytes]  # reads a file, up to a number of bytes
+Files = Iterator[tuple[PurePosixPath, Read]]
+NotebookFolders = dict[str, dict[str, PurePosixPath]]  # by student and assignment
 
 
-class ArrivalError(GraderError):
-    """Submissions that cannot be taken in; the message is one line."""
+class SubmissionImportError(GraderError):
+    """The submissions cannot be imported. The message is one line."""
 
 
-def take(source: Path, course: Course) -> tuple[int, list[str]]:
-    """Put what `source` holds into `submitted/`, in place of what those students had there.
+def import_submissions(source: Path, course: Course) -> tuple[int, list[str]]:
+    """Write the submissions in `source` to `submitted/`, in place of those students' earlier ones.
 
-    Returns how many submissions these were, and the files that look like work and were not taken. Raises ArrivalError.
+    Returns the number of submissions, and the files that look like work and were ignored. Raises SubmissionImportError.
     """
     if not source.exists():
-        raise ArrivalError(f"{source} does not exist")
+        raise SubmissionImportError(f"{source} does not exist")
     try:
-        with tempfile.TemporaryDirectory(prefix="arrivals-", dir=course.root) as place:
-            found, left = _sort(source, course, Path(place))
-            for student, assignment in found:
-                target = course.folder("submitted", student, assignment)
-                shutil.rmtree(target, ignore_errors=True)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                Path(place, student, assignment).mkdir(parents=True, exist_ok=True)  # also if nothing could be written
-                Path(place, student, assignment).replace(target)
+        with tempfile.TemporaryDirectory(prefix="arrivals-", dir=course.root) as folder:
+            submissions, ignored = _sort(source, course, Path(folder))
+            for student, assignment in submissions:
+                _replace(Path(folder, student, assignment), course.folder("submitted", student, assignment))
     except archives.DAMAGED as error:
-        raise ArrivalError(f"{source} cannot be read to its end: {one_line(str(error), 200)}") from None
-    if not found:
-        raise ArrivalError(
+        raise SubmissionImportError(f"{source} cannot be read to its end: {one_line(str(error), MAX_REASON)}") from None
+    if not submissions:
+        raise SubmissionImportError(
             f"{source} holds no notebook of a released assignment, like NAME/{course.assignments[0]}.ipynb"
         )
-    return len(found), left
+    return len(submissions), ignored
 
 
-def _sort(source: Path, course: Course, place: Path) -> tuple[list[tuple[str, str]], list[str]]:
-    """Write the files that matter to `place`/student/assignment; the students and assignments, and what was left."""
+def _replace(new: Path, target: Path) -> None:
+    """Put the folder `new` in the place of `target`. It is empty if none of its files could be written."""
+    new.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(target, ignore_errors=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    new.replace(target)
+
+
+def _sort(source: Path, course: Course, target: Path) -> tuple[list[tuple[str, str]], list[str]]:
+    """Write the submissions' files to `target`/student/assignment.
+
+    Returns the students and assignments, and the files that look like work and were ignored.
+    """
     assignments = set(course.assignments)
-    with _files(source) as files:
+    with _open_files(source) as files:
         paths = [path for path, _ in files]
-    around = 1 if _wrapped(paths, assignments) else 0  # folders outside the students'
-    homes = _homes([_below(path, around) for path in paths], assignments)
+    outer_folders = 1 if _is_wrapped(paths, assignments) else 0  # around the students' folders
+    notebooks = _notebook_folders([_without_top(path, outer_folders) for path in paths], assignments)
     counts: Counter[str] = Counter()
-    left = []
-    with _files(source) as files:
-        for whole, read in files:
-            if not (path := _below(whole, around)).parts:
+    ignored = []
+    with _open_files(source) as files:
+        for full_path, read in files:
+            if not (path := _without_top(full_path, outer_folders)).parts:
                 continue
-            student, belongs = student_of(path.parts[0]), False
-            for assignment, inner in _beside(homes.get(student, {}), path):
-                belongs = True
-                notebook = inner.name == f"{assignment}.ipynb"
-                counts[student] += not notebook
-                if counts[student] <= MAX_STUDENT_FILES or notebook:
-                    most = MAX_BYTES if notebook else intake.MAX_SOURCE_BYTES
-                    _write(place / student / assignment / inner, read(most + 1))
-            if not belongs and WORK.fullmatch(path.name):
-                left.append(str(whole))
-    return sorted((student, assignment) for student, found in homes.items() for assignment in found), left
+            student = student_id(path.parts[0])
+            owners = list(_assignments_of(path, notebooks.get(student, {})))
+            for assignment, inner in owners:
+                is_notebook = inner.name == f"{assignment}.ipynb"
+                counts[student] += not is_notebook
+                if counts[student] <= MAX_STUDENT_FILES or is_notebook:
+                    max_bytes = MAX_BYTES if is_notebook else intake.MAX_SOURCE_BYTES
+                    _write(target / student / assignment / inner, read(max_bytes + 1))
+            if not owners and WORK.fullmatch(path.name):
+                ignored.append(str(full_path))
+    return sorted((student, assignment) for student, found in notebooks.items() for assignment in found), ignored
 
 
-def _below(path: PurePosixPath, folders: int) -> PurePosixPath:
+def _without_top(path: PurePosixPath, folders: int) -> PurePosixPath:
+    """A path without its first `folders` folders."""
     return PurePosixPath(*path.parts[folders:])
 
 
-def _wrapped(paths: list[PurePosixPath], assignments: set[str]) -> bool:
-    """Whether all lies in one folder, in which several folders have the same notebook: these are the students'."""
-    places: dict[str, set[str]] = {}
+def _is_wrapped(paths: list[PurePosixPath], assignments: set[str]) -> bool:
+    """Whether all files are in one folder, in which several folders have the same notebook: those are the students'."""
+    if len({path.parts[0] for path in paths}) != 1:
+        return False
+    folders: dict[str, set[str]] = {}
     for path in paths:
         if path.suffix == ".ipynb" and path.stem in assignments:
-            places.setdefault(path.stem, set()).add(path.parts[1] if len(path.parts) > 2 else "")
-    one = len({path.parts[0] for path in paths}) == 1
-    return one and any(len(folders) > 1 and "" not in folders for folders in places.values())
+            folders.setdefault(path.stem, set()).add(path.parts[1] if len(path.parts) > 2 else "")
+    return any(len(names) > 1 and "" not in names for names in folders.values())
 
 
-def _homes(paths: list[PurePosixPath], assignments: set[str]) -> dict[str, dict[str, PurePosixPath]]:
-    """By student and assignment the folder of the notebook; of several the one that lies highest."""
-    homes: dict[str, dict[str, PurePosixPath]] = {}
+def _notebook_folders(paths: list[PurePosixPath], assignments: set[str]) -> NotebookFolders:
+    """The folder of each student's notebook of each assignment. Of several notebooks, the highest in the tree counts.
+
+    Raises SubmissionImportError if two students would have the same id.
+    """
+    notebooks: NotebookFolders = {}
     origins: dict[str, str] = {}  # the folder that a student's id was made from
     for path in paths:
         if path.suffix != ".ipynb" or path.stem not in assignments or len(path.parts) < 2:
             continue
-        student, top = student_of(path.parts[0]), path.parts[0]
+        top = path.parts[0]
+        student = student_id(top)
         if _person(origins.setdefault(student, top)) != _person(top):
             both = " and ".join(map(quoted, (origins[student], top)))
-            raise ArrivalError(f"{both} would both be the student {student}: rename one of them")
-        found = homes.setdefault(student, {})
-        had = found.get(path.stem, path.parent)
-        found[path.stem] = min(had, path.parent, key=lambda home: (len(home.parts), home))
-    return homes
+            raise SubmissionImportError(f"{both} would both be the student {student}: rename one of them")
+        folders = notebooks.setdefault(student, {})
+        existing = folders.get(path.stem, path.parent)
+        folders[path.stem] = min(existing, path.parent, key=lambda folder: (len(folder.parts), folder))
+    return notebooks
 
 
-def _beside(homes: dict[str, PurePosixPath], path: PurePosixPath) -> Iterator[tuple[str, PurePosixPath]]:
-    """The assignments, of those by folder in `homes`, that a file belongs to, and its place there."""
-    for assignment, home in homes.items():
-        if path.is_relative_to(home):
-            inner = path.relative_to(home)
+def _assignments_of(path: PurePosixPath, notebooks: dict[str, PurePosixPath]) -> Iterator[tuple[str, PurePosixPath]]:
+    """The assignments of a student that a file belongs to, and the file's path in each assignment's folder."""
+    for assignment, folder in notebooks.items():
+        if path.is_relative_to(folder):
+            inner = path.relative_to(folder)
             if inner.parts[0] == PROGRAM or str(inner) in (ENTRY, f"{assignment}.ipynb"):
                 yield assignment, inner
 
 
 def _person(top: str) -> str:
-    """What tells two students of one name apart: Moodle's number, which both folders of a student have, or the name."""
-    found = MOODLE.fullmatch(top)
-    return found[2] if found else top
+    """What distinguishes two students of one name: Moodle's number, or else the folder's name.
 
-
-def student_of(name: str) -> str:
-    """A student's id from a folder's name, Moodle's without what follows the name: its plain letters.
-
-    Where there are none, as of names in Cyrillic, it is made of the name's hash: the same in every archive.
+    Moodle's number is the same in all folders of a student in one archive.
     """
-    if found := MOODLE.fullmatch(name):
-        name = found[1]
+    match = MOODLE.fullmatch(top)
+    return match[2] if match else top
+
+
+def student_id(name: str) -> str:
+    """A student's id from a folder's name: its plain letters. What Moodle puts behind a student's name is left out.
+
+    A name without plain letters, like one in Cyrillic, becomes its hash, which is the same in every archive.
+    """
+    if match := MOODLE.fullmatch(name):
+        name = match[1]
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     plain = re.sub(r"[^A-Za-z0-9._@+-]+", "-", plain).strip("-._@+")[:64]
     digest = hashlib.sha256(name.encode(errors="surrogateescape")).hexdigest()[:12]
@@ -154,50 +175,56 @@ def student_of(name: str) -> str:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file; one that no folder can hold (a name too long, a file where a folder is) is not its class's loss."""
+    """Write a file. A file whose name cannot be written is left out, because it must not stop the class's import.
+
+    Its name may be too long, or it may be in the place of a folder.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     except OSError as error:
-        if error.errno not in UNHOLDABLE:
+        if error.errno not in UNWRITABLE:
             raise
 
 
 @contextmanager
-def _files(source: Path) -> Iterator[Iterator[tuple[PurePosixPath, Read]]]:
-    """The regular files of a folder, .zip or .tar(.gz), with plain relative paths. Raises ArrivalError."""
+def _open_files(source: Path) -> Iterator[Files]:
+    """The regular files of a folder, .zip or .tar(.gz), by relative path. Raises SubmissionImportError for others."""
     if source.is_dir():
-        yield _plain(
-            (str(path.relative_to(source)), _opened(partial(Path.open, mode="rb"), path))
+        yield _with_safe_paths(
+            (str(path.relative_to(source)), _reader(partial(Path.open, mode="rb"), path))
             for path in sorted(source.rglob("*"))
-            if _regular(path)
+            if _is_regular(path)
         )
     elif zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
-            yield _plain((one.filename, _opened(archive.open, one)) for one in archive.infolist() if not one.is_dir())
+            members = (member for member in archive.infolist() if not member.is_dir())
+            yield _with_safe_paths((member.filename, _reader(archive.open, member)) for member in members)
     elif tarfile.is_tarfile(source):
         with tarfile.open(source) as archive:
-            yield _plain((one.name, _opened(archive.extractfile, one)) for one in archive if one.isfile())
+            members = (member for member in archive if member.isfile())
+            yield _with_safe_paths((member.name, _reader(archive.extractfile, member)) for member in members)
     else:
-        raise ArrivalError(f"{source} is no folder, .zip, .tar or .tar.gz archive")
+        raise SubmissionImportError(f"{source} is no folder, .zip, .tar or .tar.gz archive")
 
 
-def _plain(files: Iterator[tuple[str, Read]]) -> Iterator[tuple[PurePosixPath, Read]]:
+def _with_safe_paths(files: Iterator[tuple[str, Read]]) -> Files:
+    """The files whose path stays below the folder, without those in generated folders."""
     for count, (name, read) in enumerate(files):
         if count == MAX_FILES:
-            raise ArrivalError(f"there are more than {MAX_FILES:,} files")
+            raise SubmissionImportError(f"there are more than {MAX_FILES:,} files")
         path = PurePosixPath(name)
-        if not path.is_absolute() and path.parts and not {"..", *NOISE} & set(path.parts) and "\0" not in name:
+        if not path.is_absolute() and path.parts and not {"..", *GENERATED} & set(path.parts) and "\0" not in name:
             yield path, read
 
 
-def _regular(path: Path) -> bool:
+def _is_regular(path: Path) -> bool:
     return stat.S_ISREG(path.lstat().st_mode)
 
 
-def _opened(opened: Callable, one: object) -> Read:
-    def read(most: int) -> bytes:
-        with opened(one) as file:
-            return file.read(most)
+def _reader(open_member: Callable, member: object) -> Read:
+    def read(max_bytes: int) -> bytes:
+        with open_member(member) as file:
+            return file.read(max_bytes)
 
     return read

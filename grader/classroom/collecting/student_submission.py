@@ -1,7 +1,7 @@
-"""What a student handed in for an assignment, taken from nbgrader's `submitted/`; all of it hostile.
+"""What a student submitted for an assignment, read from nbgrader's `submitted/`. All of it may be hostile.
 
-Only four things are looked at: the notebook of the assignment's name, the folder or file of the four-worker program,
-nbgrader's time stamp and its secret. A link is never followed, and nothing else is read or copied.
+Only four things are read: the notebook of the assignment's name, the folder or file of the four-worker program,
+nbgrader's time stamp and its secret. A link is never followed.
 """
 
 import hashlib
@@ -27,16 +27,18 @@ STUDENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,63}")
 SECRET = re.compile(rb"[A-Za-z0-9+/=_-]{8,256}")
 STAMP = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?( [A-Z]{1,5}| ?[+-]\d\d:?\d\d)?")  # nbgrader's
 STAMP_FILE, SECRET_FILE = "timestamp.txt", "submission_secret.txt"
+MAX_STAMP_BYTES, MAX_SECRET_BYTES = 100, 256  # several times what nbgrader writes
 PROGRAM = "my_assignment"  # the folder that notebook 08 makes
 EXPECTED = f"{PROGRAM}/train.py"
 
 
 @dataclass(frozen=True)
-class Handed:
-    """A submission. `notebook` is None and `problem` says why if there is none that can be read.
+class StudentSubmission:
+    """One student's submission for one assignment.
 
-    `program` holds the four-worker program's files by name, and is empty with `program_problem` saying why. `secret`:
-    what nbgrader hides released feedback behind; `timestamp`: when it was handed in, in UTC, if that is known.
+    `notebook`: its bytes, or None if it cannot be read; then `problem` says why. `program`: the four-worker program's
+    files by name, empty if it cannot be read; then `program_problem` says why. `timestamp`: when it was submitted, in
+    UTC, if that is known. `secret`: nbgrader derives the address of released feedback from it.
     """
 
     student: str
@@ -50,32 +52,35 @@ class Handed:
 
     @property
     def source(self) -> str:
-        """A hash of all that a grade depends on."""
+        """A hash of everything that the grade depends on."""
         digest = hashlib.sha256(f"{self.problem}\0{self.program_problem}\0{self.timestamp}".encode())
         for name, content in sorted([*self.program.items(), ("", self.notebook or b"")]):
             digest.update(f"\0{name}\0{len(content)}\0".encode() + content)
         return digest.hexdigest()
 
 
-def submissions(course: Course, student: str | None = None, assignment: str | None = None) -> Iterator[tuple[str, str]]:
-    """Students and their assignments, of all that lies in `submitted/` and has the name of a released assignment."""
+def find_submissions(
+    course: Course, student: str | None = None, assignment: str | None = None
+) -> Iterator[tuple[str, str]]:
+    """Students and assignments of all folders in `submitted/` that have the name of a released assignment."""
     released = [name for name in course.assignments if assignment in (None, name)]
     for folder in sorted((course.root / "submitted").glob("*")):
         if STUDENT.fullmatch(folder.name) and student in (None, folder.name) and _is_folder(folder):
             yield from ((folder.name, name) for name in released if _is_folder(folder / name))
 
 
-def strangers(course: Course) -> list[str]:
-    """What lies in `submitted/` and is no folder with a student's id, or in such a folder and is no assignment."""
-    found = [path for path in sorted((course.root / "submitted").glob("*")) if path.name != ".gitkeep"]
-    students = [path for path in found if STUDENT.fullmatch(path.name) and _is_folder(path)]
+def unrecognised_paths(course: Course) -> list[str]:
+    """Paths in `submitted/` that are no student's folder, and paths in students' folders that are no assignment's."""
+    paths = [path for path in sorted((course.root / "submitted").glob("*")) if path.name != ".gitkeep"]
+    students = [path for path in paths if STUDENT.fullmatch(path.name) and _is_folder(path)]
     inner = [path for folder in students for path in sorted(folder.glob("*"))]
-    odd = [path for path in inner if path.name not in course.assignments or not _is_folder(path)]
-    return [str(path.relative_to(course.root)) for path in [*(path for path in found if path not in students), *odd]]
+    unrecognised = [path for path in paths if path not in students]
+    unrecognised += [path for path in inner if path.name not in course.assignments or not _is_folder(path)]
+    return [str(path.relative_to(course.root)) for path in unrecognised]
 
 
-def read(course: Course, student: str, assignment: str) -> Handed:
-    """Read a submission; whatever it is, this gives a result."""
+def read_submission(course: Course, student: str, assignment: str) -> StudentSubmission:
+    """Read a submission. There is a result whatever the student's files hold."""
     folder = course.folder("submitted", student, assignment)
     notebook, problem = None, ""
     try:
@@ -83,8 +88,9 @@ def read(course: Course, student: str, assignment: str) -> Handed:
     except untrusted.UnreadableError as error:
         problem = f"{error}; hand in the notebook that Jupyter saved, under its name"
     program, program_problem = _program(folder)
-    stamp, secret = _timestamp(folder), _secret(folder)
-    return Handed(student, assignment, notebook, problem, program, program_problem, stamp, secret)
+    return StudentSubmission(
+        student, assignment, notebook, problem, program, program_problem, _timestamp(folder), _secret(folder)
+    )
 
 
 def _is_folder(path: Path) -> bool:
@@ -92,7 +98,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _program(folder: Path) -> tuple[dict[str, bytes], str]:
-    """The program's files, from its folder, or train.py beside the notebook."""
+    """The program's files from its folder, or train.py beside the notebook; and why there are none, if so."""
     for name in (PROGRAM, ENTRY):
         path = folder / name
         if path.is_symlink() or path.exists():
@@ -103,8 +109,8 @@ def _program(folder: Path) -> tuple[dict[str, bytes], str]:
     return {}, f"there is no {EXPECTED}: hand in the folder {PROGRAM} together with the notebook"
 
 
-def disarm(course: Course, student: str, assignment: str) -> None:
-    """Remove a time stamp that is none: nbgrader's pages would fail on it, or wait for it, for the whole class."""
+def remove_invalid_timestamp(course: Course, student: str, assignment: str) -> None:
+    """Remove a time stamp that cannot be read. nbgrader's pages for the whole class would fail or hang on it."""
     folder = course.folder("submitted", student, assignment)
     path = folder / STAMP_FILE
     if os.path.lexists(path) and _timestamp(folder) is None:
@@ -115,18 +121,18 @@ def disarm(course: Course, student: str, assignment: str) -> None:
 
 
 def _timestamp(folder: Path) -> datetime | None:
-    """nbgrader's time stamp; None if there is none that can be read."""
+    """nbgrader's time stamp, or None if it cannot be read."""
     try:
-        text = untrusted.read(folder / STAMP_FILE, 100).decode().strip()
+        text = untrusted.read(folder / STAMP_FILE, MAX_STAMP_BYTES).decode().strip()
         return parse_utc(text) if STAMP.fullmatch(text) else None
     except (untrusted.UnreadableError, ValueError, OverflowError, TypeError):
         return None
 
 
 def _secret(folder: Path) -> str:
-    """nbgrader's secret of this submission; a new one, which nobody knows, if it is not as nbgrader makes it."""
+    """nbgrader's secret of this submission. A secret of another form is replaced by a new one, which nobody knows."""
     try:
-        found = untrusted.read(folder / SECRET_FILE, 256)
+        secret = untrusted.read(folder / SECRET_FILE, MAX_SECRET_BYTES)
     except untrusted.UnreadableError:
-        found = b""
-    return found.decode() if SECRET.fullmatch(found) else secrets.token_hex(32)
+        secret = b""
+    return secret.decode() if SECRET.fullmatch(secret) else secrets.token_hex(32)

@@ -1,6 +1,5 @@
-"""Runs the four-worker programs of a class, each once, with the batch's slots and journal."""
+"""Runs the four-worker programs of a class as one batch, each program once."""
 
-import argparse
 import contextlib
 import json
 import tempfile
@@ -10,49 +9,48 @@ from pathlib import Path
 
 from rich.console import Console
 
-from grader.batch import dask_cluster, grade_batch
-from grader.classroom.collecting.student_submission import Handed
+from grader.batch.dask_cluster import GRADER
+from grader.batch.grade_batch import BatchOptions, grade_batch
+from grader.classroom.collecting.student_submission import StudentSubmission
 from grader.classroom.course import Course, CourseError
+from grader.common.errors import GraderError
 from grader.sandbox.run_paths import RunPaths
 
 
 @dataclass(frozen=True)
-class Graded:
-    """A harness report: what report.json holds, and the page that shows it."""
+class ProgramReport:
+    """A harness report: the content of report.json, and the page that shows it or ""."""
 
     report: dict
     page: str
 
 
-def run(
-    course: Course, handed: list[Handed], profile: str, scheduler: str | None, force: bool, console: Console
-) -> dict[str, Graded]:
-    """The reports by student, of those who handed in a program; without whom the grader itself failed.
+def run_programs(
+    course: Course, submissions: list[StudentSubmission], profile: str, scheduler: str | None, force: bool,
+    console: Console,
+) -> dict[str, ProgramReport]:  # fmt: skip
+    """Run the programs, and return the reports by student. A student is missing if the grader itself failed.
 
-    What was run before is not run again, unless `force`. Raises CourseError if nothing can be run at all.
+    A program that was run before is not run again, unless `force`. Raises CourseError if nothing can be run.
     """
-    programs = {one.student: one.program for one in handed if one.program}
+    programs = {submission.student: submission.program for submission in submissions if submission.program}
     if not programs:
         return {}
-    # A journal for each profile and state of the grader.
-    output = course.harness / f"{profile}-{dask_cluster.GRADER[:12]}"
-    with _entries(programs) as entries:
-        output.mkdir(parents=True, exist_ok=True)
-        args = argparse.Namespace(
-            path=entries, output=output, profile=profile, key=course.key, seed=0, scheduler=scheduler, no_sandbox=False
+    output = course.harness / f"{profile}-{GRADER[:12]}"  # one journal per profile and version of the grader
+    with _as_folders(programs) as folder:
+        options = BatchOptions(
+            submissions=folder, output=output, profile=profile, key=course.key, scheduler=scheduler, rerun=force
         )
-        status = grade_batch.run(args, console, again=force)
-        if status == 130:
-            raise KeyboardInterrupt
-        if status == 2:
-            raise CourseError("the four-worker programs could not be run: see the line above")
-        results = json.loads((output / "results.json").read_text())["results"]
-        return {result["name"]: _read(output / result["folder"]) for result in results}
+        try:
+            result = grade_batch(options, console)
+        except GraderError as error:
+            raise CourseError(f"the four-worker programs could not be run: {error}") from None
+    return {submission.name: _read_report(result.paths(submission)) for submission in result.results}
 
 
 @contextlib.contextmanager
-def _entries(programs: dict[str, dict[str, bytes]]) -> Iterator[Path]:
-    """A folder with a folder for each program, as a batch takes them."""
+def _as_folders(programs: dict[str, dict[str, bytes]]) -> Iterator[Path]:
+    """A temporary folder with one folder per program, as a batch expects it."""
     with tempfile.TemporaryDirectory(prefix="grader-programs-") as root:
         for student, files in programs.items():
             for name, content in files.items():
@@ -62,7 +60,6 @@ def _entries(programs: dict[str, dict[str, bytes]]) -> Iterator[Path]:
         yield Path(root)
 
 
-def _read(folder: Path) -> Graded:
-    place = RunPaths(folder)
-    page = place.page.read_text(encoding="utf-8") if place.page.exists() else ""
-    return Graded(json.loads(place.report.read_text()), page)
+def _read_report(paths: RunPaths) -> ProgramReport:
+    page = paths.page.read_text(encoding="utf-8") if paths.page.exists() else ""
+    return ProgramReport(json.loads(paths.report.read_text()), page)

@@ -1,6 +1,6 @@
-"""Rebuilds a submission on the released notebook: its cells, with the learner's sources in the answers' places.
+"""Rebuilds a submission on the released notebook: its cells, with the student's sources in the places of the answers.
 
-Whatever else was done to the notebook that was handed in, cells deleted, duplicated, renamed or retyped, cannot matter.
+Nothing else of the submitted notebook can matter. Its cells may be deleted, duplicated, renamed or of another type.
 """
 
 from dataclasses import dataclass
@@ -10,37 +10,40 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 from nbgrader.utils import is_grade, is_solution
 
-from grader.classroom.collecting.student_submission import Handed
+from grader.classroom.collecting.student_submission import StudentSubmission
 from grader.classroom.course import Course
 from grader.common.text import for_markdown
 from grader.submission import notebook
 
 
 @dataclass(frozen=True)
-class Rebuilt:
-    """The notebook as it is graded. `sources`: answers by exercise; `problems`: what was wrong, by exercise or ""."""
+class RebuiltNotebook:
+    """The notebook as it is graded.
+
+    `sources` holds the answers by exercise. `problems` says what was wrong, by exercise, or under "" for the whole.
+    """
 
     notebook: NotebookNode
     sources: dict[str, str]
     problems: dict[str, str]
 
 
-def rebuild(course: Course, handed: Handed) -> Rebuilt:
-    """Put the answers that were handed in into the released notebook."""
-    released = _released(course, handed.assignment)
+def rebuild(course: Course, submission: StudentSubmission) -> RebuiltNotebook:
+    """Put the submitted answers into the released notebook."""
+    released = _released(course, submission.assignment)
     ids = [cell.metadata.nbgrader.grade_id for cell in released.cells if is_solution(cell)]
     sources, problems = {}, {}
     try:
-        if handed.notebook is None:
-            raise notebook.NotebookError(handed.problem)
-        found = notebook.answers(handed.notebook, ids)
-        sources, problems = found.sources, {problem.id: problem.message for problem in found.problems}
+        if submission.notebook is None:
+            raise notebook.NotebookError(submission.problem)
+        answers = notebook.answers(submission.notebook, ids)
+        sources, problems = answers.sources, {problem.id: problem.message for problem in answers.problems}
     except notebook.NotebookError as error:
         problems = {"": str(error)}
     for cell in released.cells:
         if is_solution(cell) and cell.metadata.nbgrader.grade_id in sources:
             cell.source = sources[cell.metadata.nbgrader.grade_id]
-    return Rebuilt(released, sources, problems)
+    return RebuiltNotebook(released, sources, problems)
 
 
 def _released(course: Course, assignment: str) -> NotebookNode:
@@ -53,7 +56,7 @@ def earns_points(course: Course, assignment: str, grade_id: str) -> bool:
 
 
 def answer_cells(rebuilt: NotebookNode) -> list[NotebookNode]:
-    """The cells that learners write."""
+    """The cells that students write."""
     return [cell for cell in rebuilt.cells if is_solution(cell)]
 
 
@@ -62,8 +65,8 @@ def grade_cells(rebuilt: NotebookNode) -> dict[str, NotebookNode]:
     return {cell.metadata.nbgrader.grade_id: cell for cell in rebuilt.cells if is_grade(cell)}
 
 
-def note(rebuilt: NotebookNode, text: str) -> None:
-    """Say something above everything else; `text` is plain and is shown as it is."""
+def add_note(rebuilt: NotebookNode, text: str) -> None:
+    """Add a note at the top of a notebook. The text is shown as it is, without markup."""
     cell = new_markdown_cell(f"**From the grader:** {for_markdown(text)}")
     cell.id = f"from-the-grader-{len(rebuilt.cells)}"
     rebuilt.cells.insert(0, cell)

@@ -1,4 +1,7 @@
-"""What was graded of a submission, a small file each: it tells what need not be graded again, and feeds the summary."""
+"""Records of grades: one small file per submission.
+
+Autograding reads them to grade again only what has changed. The class's summary is made from them.
+"""
 
 from pathlib import Path
 from typing import Literal
@@ -7,9 +10,11 @@ from pydantic import BaseModel, ValidationError
 
 from grader.common.atomic_write import write_whole
 
+FOUR_WORKERS = "four_workers"  # the grade_id of the cell that earns the four-worker program's points
+
 
 class Line(BaseModel, frozen=True):
-    """A part of a grade cell's points: a group of probes of an exercise, or a line of the assignment's rubric."""
+    """A part of a grade cell's points: a group of an exercise's probes, or a line of the assignment's rubric."""
 
     cell: str
     name: str
@@ -19,14 +24,18 @@ class Line(BaseModel, frozen=True):
 
 
 class Record(BaseModel, frozen=True):
-    """`source`: hash of what was handed in. `passed`: the four-worker run did, on `profile`; None if there is none."""
+    """The grade of one submission.
+
+    `source` is the hash of what was submitted. `passed` says whether the four-worker run passed on `profile`; it is
+    None in an assignment without a four-worker program.
+    """
 
     source: str
     profile: str
     lines: list[Line]
     problems: list[str]
     passed: bool | None
-    graded: str  # when, ISO 8601
+    graded: str  # the time of grading, in ISO 8601
     seconds: float
     schema_: Literal[1] = 1
 
@@ -36,7 +45,7 @@ class Record(BaseModel, frozen=True):
 
 
 def load(path: Path) -> Record | None:
-    """The record at `path`; None if there is none, or none that can be read: then the submission is graded again."""
+    """The record at `path`. None if there is none that can be read: then the submission is graded again."""
     try:
         return Record.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
@@ -44,6 +53,6 @@ def load(path: Path) -> Record | None:
 
 
 def save(record: Record, path: Path) -> None:
-    """Write it, whole or not at all."""
+    """Write a record, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, record.model_dump_json(indent=1) + "\n")

@@ -1,85 +1,80 @@
-"""`python -m grader certify` signs the certificates of all who passed."""
+"""Signs the certificates of all students whose four-worker program passed."""
 
-import argparse
-import sys
 import tempfile
 from datetime import datetime
 from pathlib import Path
 
-from rich.console import Console
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from grader.certificates import credential, issuer, picture
 from grader.certificates.credential import Award
+from grader.certificates.issuer import Issuer
 from grader.classroom.course import Course
 from grader.classroom.grading import record
-from grader.classroom.grading.autograde import FOUR_WORKERS
+from grader.classroom.grading.record import FOUR_WORKERS, Record
 from grader.classroom.nbgrader_plugins import score
 from grader.common.contract import load
-from grader.common.errors import GraderError
 from grader.grading.grade import shown_by_a_pass
 
 
-def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0, or 2 before the first release and if there is nothing to sign with."""
-    course = Course(args.course.resolve())
-    try:
-        course.check()
-        signed = certify(course, args.profile, args.years, issuer.home())
-    except GraderError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    console.print(f"{len(signed)} certificates in {course.root / 'export' / 'certificates'}", highlight=False)
-    return 0
+def certificates_folder(course: Course) -> Path:
+    return course.root / "export" / "certificates"
 
 
 def certify(course: Course, profile: str, years: int | None, keys: Path) -> list[Path]:
-    """Sign for all whose four-worker run passed, unless they have one that says the same; the pictures' paths."""
+    """Sign for all whose four-worker run passed, and return the paths of their pictures.
+
+    A certificate that says the same already stays as it is. Raises CourseError before the first release, and
+    IssuerError if there is no key to sign with.
+    """
+    course.check()
     signer, key = issuer.of(keys), issuer.signing_key(keys)
-    folder = course.root / "export" / "certificates"
+    folder = certificates_folder(course)
     folder.mkdir(parents=True, exist_ok=True)
-    made = []
+    pictures = []
     for student, assignment in course.graded:
-        found = record.load(course.record(student, assignment))
-        if found and found.passed and found.profile == profile:
+        grade = record.load(course.record(student, assignment))
+        if grade and grade.passed and grade.profile == profile:
             target = folder / f"{student}.png"
-            if _withheld(course, student, assignment):
-                for path in (target, target.with_suffix(".jwt")):
-                    path.unlink(missing_ok=True)
+            if _is_withheld(course, student, assignment):
+                target.unlink(missing_ok=True)
+                target.with_suffix(".jwt").unlink(missing_ok=True)
             else:
-                made.append(_write(_award(course, student, found, years), signer, key, target))
-    return made
+                _write(_award(course, student, grade, years), signer, key, target)
+                pictures.append(target)
+    return pictures
 
 
-def _withheld(course: Course, student: str, assignment: str) -> bool:
+def _is_withheld(course: Course, student: str, assignment: str) -> bool:
     """Whether the instructor has given the four-worker program 0 points by hand."""
     with course.gradebook as gradebook:
         return gradebook.find_grade(FOUR_WORKERS, assignment, assignment, student).manual_score == 0
 
 
-def _award(course: Course, student: str, found: record.Record, years: int | None) -> Award:
+def _award(course: Course, student: str, grade: Record, years: int | None) -> Award:
     with course.gradebook as gradebook:
         person = gradebook.find_student(student)
         names = [person.first_name, person.last_name]
-        most = sum(assignment.max_score for assignment in gradebook.assignments)
+        max_points = sum(assignment.max_score for assignment in gradebook.assignments)
         points = sum(score(gradebook, assignment.name, student) or 0 for assignment in gradebook.assignments)
-    since = datetime.fromisoformat(found.graded)
-    name, until = " ".join(filter(None, names)) or student, credential.expiry(since, years)
-    shown = shown_by_a_pass(load(found.profile), found.points)
-    return Award(name, student, f"{points:g} of {most:g} points", shown, since, until)
+    since = datetime.fromisoformat(grade.graded)
+    return Award(
+        name=" ".join(filter(None, names)) or student, student=student, grade=f"{points:g} of {max_points:g} points",
+        shown=shown_by_a_pass(load(grade.profile), grade.points), since=since, until=credential.expiry(since, years),
+    )  # fmt: skip
 
 
-def _write(award: Award, signer: issuer.Issuer, key, target: Path) -> Path:
-    """The picture with the credential in it, and the credential by itself; as they are if they say the same."""
-    had = credential.verify(credential.token_of(target), [signer])
-    if had.state == "valid" and (had.award.name, had.award.grade, had.award.until) == (
+def _write(award: Award, signer: Issuer, key: Ed25519PrivateKey, target: Path) -> None:
+    """Write the picture that holds the credential, and the credential by itself, unless they say the same already."""
+    existing = credential.verify(credential.token_of(target), [signer])
+    if existing.state == "valid" and (existing.award.name, existing.award.grade, existing.award.until) == (
         award.name, award.grade, award.until,
     ):  # fmt: skip
-        return target
+        return
     token = credential.sign(award, signer, key)
-    with tempfile.TemporaryDirectory(dir=target.parent) as place:
-        plain, baked = Path(place, "plain.png"), Path(place, "baked.png")
+    with tempfile.TemporaryDirectory(dir=target.parent) as folder:
+        plain, baked = Path(folder, "plain.png"), Path(folder, "baked.png")
         picture.draw(award, signer.name, plain)
         credential.bake(plain, token, baked)
         baked.replace(target)
     target.with_suffix(".jwt").write_text(token + "\n")
-    return target

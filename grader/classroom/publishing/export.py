@@ -1,10 +1,8 @@
-"""`python -m grader export`: the LMS's table (grades.csv) and the class at a glance (summary.html)."""
+"""Exports the class's grades: the LMS's table (grades.csv) and the class at a glance (summary.html)."""
 
-import argparse
 import base64
 import io
 import statistics
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,24 +10,26 @@ from pathlib import Path
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
-from rich.console import Console
 
-from grader.classroom.course import Course, CourseError
+from grader.classroom.course import Course
 from grader.classroom.grading import record
-from grader.classroom.grading.autograde import penalise
+from grader.classroom.grading.gradebook import update_late_penalty
 from grader.classroom.nbgrader_plugins import LmsExport
 from grader.classroom.templates import template
 from grader.common.atomic_write import write_whole
 from grader.common.text import one_line
 
-MISTAKES = 3  # shown of a cell, those that cost most learners points
-LETTERS = 200  # of a mistake
-BINS = 10
+MAX_MISTAKES = 3  # shown per cell: those that cost the most students points
+MAX_MISTAKE = 200  # characters of a mistake
+BINS = 10  # of a histogram
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A graded cell over the class: `points` of all who have a grade there; `mistakes`: what, and how many learners."""
+    """A graded cell over the class.
+
+    `points` holds the points of all who have a grade there. `mistakes` holds what was wrong, and for how many students.
+    """
 
     assignment: str
     name: str
@@ -38,25 +38,13 @@ class Cell:
     mistakes: list[tuple[str, int]]
 
 
-def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0, or 2 before the first release."""
-    course = Course(args.course.resolve())
-    try:
-        course.check()
-        table, summary = export(course)
-    except CourseError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    console.print(f"table: {table}\nsummary: {summary}", highlight=False, soft_wrap=True)
-    return 0
-
-
 def export(course: Course) -> tuple[Path, Path]:
-    """Write both; their paths."""
+    """Write the table and the summary, and return their paths. Raises CourseError before the first release."""
+    course.check()
     folder = course.root / "export"
     folder.mkdir(exist_ok=True)
-    for names in course.graded:
-        penalise(course, *names)
+    for student, assignment in course.graded:
+        update_late_penalty(course, student, assignment)
     table, summary = folder / "grades.csv", folder / "summary.html"
     plugin = LmsExport(config=course.config, to=str(table.with_suffix(".part")))
     with course.gradebook as gradebook:
@@ -67,43 +55,46 @@ def export(course: Course) -> tuple[Path, Path]:
 
 
 def cells(course: Course) -> list[Cell]:
-    """All graded cells in the lessons' order. What counts is the grader's points: manual ones are in the table."""
-    found: dict[tuple[str, str], list[tuple[float, float, list[str]]]] = {}
+    """All graded cells in the lessons' order, with the grader's points. Manual points are in the table only."""
+    grades: dict[tuple[str, str], list[tuple[float, float, list[str]]]] = {}
     for student, assignment in course.graded:
-        graded = record.load(course.record(student, assignment))
-        for name in dict.fromkeys(line.cell for line in graded.lines) if graded else ():
-            lines = [line for line in graded.lines if line.cell == name]
-            wrong = [f"{line.name}: {line.message}" for line in lines if line.points < line.max]
-            sums = sum(line.points for line in lines), sum(line.max for line in lines)
-            found.setdefault((assignment, name), []).append((*sums, wrong))
+        grade = record.load(course.record(student, assignment))
+        for name in dict.fromkeys(line.cell for line in grade.lines) if grade else ():
+            lines = [line for line in grade.lines if line.cell == name]
+            mistakes = [f"{line.name}: {line.message}" for line in lines if line.points < line.max]
+            points, max_points = sum(line.points for line in lines), sum(line.max for line in lines)
+            grades.setdefault((assignment, name), []).append((points, max_points, mistakes))
     made = []
-    for (assignment, name), rows in sorted(found.items()):
-        points, most, wrong = zip(*rows, strict=True)
-        made.append(Cell(assignment, name, max(most), list(points), _commonest(wrong)))
+    for (assignment, name), rows in sorted(grades.items()):
+        points, max_points, mistakes = zip(*rows, strict=True)
+        made.append(Cell(assignment, name, max(max_points), list(points), _most_common(mistakes)))
     return made
 
 
-def _commonest(mistakes: Sequence[list[str]]) -> list[tuple[str, int]]:
-    """Mistakes that several or most made, by the line that cost the points; an example tells them."""
-    counts = Counter(one_line(text.partition(": ")[0]) for wrong in mistakes for text in wrong)
-    examples = Counter(one_line(text) for wrong in mistakes for text in wrong)
-    told = {name: max((one for one in examples if one.startswith(f"{name}: ")), key=examples.get) for name in counts}
-    return [(told[name][:LETTERS], count) for name, count in counts.most_common(MISTAKES)]
+def _most_common(mistakes: Sequence[list[str]]) -> list[tuple[str, int]]:
+    """The lines that cost the most students points, each shown by its most common message, with a count."""
+    counts = Counter(one_line(text.partition(": ")[0]) for texts in mistakes for text in texts)
+    messages = Counter(one_line(text) for texts in mistakes for text in texts)
+    examples = {
+        name: max((message for message in messages if message.startswith(f"{name}: ")), key=messages.get)
+        for name in counts
+    }
+    return [(examples[name][:MAX_MISTAKE], count) for name, count in counts.most_common(MAX_MISTAKES)]
 
 
-def page(found: list[Cell]) -> str:
+def page(cells: list[Cell]) -> str:
     """The summary as one HTML page."""
-    return template("summary.html").render(cells=[(cell, _told(cell), _picture(cell)) for cell in found])
+    return template("summary.html").render(cells=[(cell, _in_words(cell), _picture(cell)) for cell in cells])
 
 
-def _told(cell: Cell) -> str:
+def _in_words(cell: Cell) -> str:
     full = sum(points == cell.max for points in cell.points)
     mean = f"mean {statistics.mean(cell.points):.2f} of {cell.max:g} points"
     return f"{len(cell.points)} graded, {mean}, {full} with all points."
 
 
 def _picture(cell: Cell) -> Markup:
-    """How many learners have how many points, as a picture that stands in the page."""
+    """A histogram of the students' points, as a picture inside the page."""
     figure = Figure(figsize=(4.2, 1.7), layout="constrained")
     ax = figure.subplots()
     ax.hist(cell.points, bins=BINS, range=(0, cell.max), color="#0b3c5d", edgecolor="white")
@@ -112,7 +103,7 @@ def _picture(cell: Cell) -> Markup:
     ax.spines[["top", "right"]].set_visible(False)
     content = io.BytesIO()
     figure.savefig(content, format="png", dpi=110)
-    alt = Markup.escape(f"Distribution of the points of {cell.name}: {_told(cell)}")
+    alt = Markup.escape(f"Distribution of the points of {cell.name}: {_in_words(cell)}")
     return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(
         alt, base64.b64encode(content.getvalue()).decode()
     )

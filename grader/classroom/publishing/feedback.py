@@ -1,41 +1,41 @@
-"""`python -m grader feedback`: a page a submission by nbgrader, released where learners fetch it."""
+"""Makes one feedback page per submission with nbgrader, and releases the pages to the students."""
 
-import argparse
 import hashlib
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from grader.classroom.course import Course, CourseError, succeed
-from grader.classroom.grading.autograde import penalise
+from grader.classroom.course import Course, CourseError, check_api_result
+from grader.classroom.grading.gradebook import update_late_penalty
 from grader.common.atomic_write import write_whole
 from grader.common.progress_bar import counting
 
 
-def run(args: argparse.Namespace, console: Console) -> int:
-    """Exit status: 0, 1 if a page could not be made or released, 2 before the first release."""
-    course = Course(args.course.resolve())
-    try:
-        course.check()
-        graded, failed = course.graded, []
-        for student, name in _bar(graded, console):
-            failed += _tried(page, course, student, name)
-        pages = len(graded) - len(failed)
-        for name in sorted({name for _, name in graded}):
-            failed += _tried(succeed, course.api.release_feedback(name), f"{name} cannot be released")
-    except CourseError as error:
-        print(f"grader: {error}", file=sys.stderr)
-        return 2
-    console.print(f"{pages} pages in {course.root / 'feedback'}, and released", highlight=False)
-    for told in failed:
-        print(f"grader: {told}", file=sys.stderr)
-    return 1 if failed else 0
+@dataclass(frozen=True)
+class FeedbackResult:
+    """How many pages there are, and one message per page or release that failed."""
+
+    pages: int
+    failures: list[str]
 
 
-def _tried(step: Callable, *arguments: object) -> list[str]:
-    """Why a step failed; nothing if it did not: one page that cannot be made keeps no other from being released."""
+def release_feedback(course: Course, console: Console) -> FeedbackResult:
+    """Make the pages of all graded submissions, and release them. Raises CourseError before the first release."""
+    course.check()
+    graded, failures = course.graded, []
+    with counting(console) as bar:
+        for student, assignment in bar.track(graded, description="feedback"):
+            failures += _failure(make_page, course, student, assignment)
+    pages = len(graded) - len(failures)
+    for assignment in sorted({assignment for _, assignment in graded}):
+        failures += _failure(_release, course, assignment)
+    return FeedbackResult(pages, failures)
+
+
+def _failure(step: Callable[..., None], *arguments: object) -> list[str]:
+    """Take a step. Returns why it failed, if it did: one page that fails must not keep the others from release."""
     try:
         step(*arguments)
     except CourseError as error:
@@ -43,20 +43,21 @@ def _tried(step: Callable, *arguments: object) -> list[str]:
     return []
 
 
-def _bar(graded: list[tuple[str, str]], console: Console) -> Iterator[tuple[str, str]]:
-    with counting(console) as bar:
-        yield from bar.track(graded, description="feedback")
+def _release(course: Course, assignment: str) -> None:
+    check_api_result(course.api.release_feedback(assignment), f"{assignment} cannot be released")
 
 
-def page(course: Course, student: str, assignment: str) -> None:
-    """Make a submission's page, if there is none or its grade or comments have changed. Raises CourseError."""
-    penalise(course, student, assignment)
-    state, mark = _state(course, student, assignment), course.record(student, assignment).with_suffix(".feedback")
+def make_page(course: Course, student: str, assignment: str) -> None:
+    """Make a submission's page if there is none, or if its grade or comments have changed. Raises CourseError."""
+    update_late_penalty(course, student, assignment)
+    state = _state(course, student, assignment)
+    state_file = course.record(student, assignment).with_suffix(".feedback")
     target = course.folder("feedback", student, assignment) / f"{assignment}.html"
-    if target.exists() and mark.exists() and mark.read_text() == state:
+    if target.exists() and state_file.exists() and state_file.read_text() == state:
         return
-    succeed(course.api.generate_feedback(assignment, student, force=True), f"no page for {student}, {assignment}")
-    write_whole(mark, state)
+    result = course.api.generate_feedback(assignment, student, force=True)
+    check_api_result(result, f"no page for {student}, {assignment}")
+    write_whole(state_file, state)
 
 
 def _state(course: Course, student: str, assignment: str) -> str:
@@ -66,8 +67,8 @@ def _state(course: Course, student: str, assignment: str) -> str:
     for path in sorted(filter(Path.is_file, folder.iterdir())):  # JupyterLab keeps a folder of checkpoints there
         digest.update(f"{path.name}\0".encode() + path.read_bytes())
     with course.gradebook as gradebook:
-        found = gradebook.find_submission_notebook(assignment, assignment, student)
-        shown = [sorted((grade.name, grade.score) for grade in found.grades), found.late_submission_penalty]
-        shown.append(sorted((comment.name, str(comment.comment)) for comment in found.comments))
+        notebook = gradebook.find_submission_notebook(assignment, assignment, student)
+        shown = [sorted((grade.name, grade.score) for grade in notebook.grades), notebook.late_submission_penalty]
+        shown.append(sorted((comment.name, str(comment.comment)) for comment in notebook.comments))
     digest.update(repr(shown).encode(errors="replace"))
     return digest.hexdigest()

@@ -27,7 +27,7 @@ from rich.console import Console
 from grader.__main__ import main
 from grader.batch import dask_cluster, grade_batch, journal
 from grader.batch.dask_cluster import Files, Slot, Submission
-from grader.cli import parse
+from grader.batch.names import safe_name
 from tests.conftest import REPOSITORY, run_python, until
 
 # Slots start sooner if they need not import this module: cloudpickle then sends them functions as they are, and Dask
@@ -80,12 +80,20 @@ class Class:
         (self.folder / name).mkdir(exist_ok=True)
         (self.folder / name / "train.py").write_text(json.dumps({"log": str(self.log), **orders}))
 
-    def grade(self, *options: str, does: dask_cluster.Grade = tiny, again: bool = False) -> tuple[int, str]:
-        """The exit status, and what the terminal shows."""
-        told = io.StringIO()
-        args = parse(["batch", str(self.folder), "--output", str(self.output), *options])
-        status = grade_batch.run(args, Console(file=told, width=200), lambda *task: does(*task), TWO_SLOTS, again)
-        return status, told.getvalue()
+    def grade(self, *options: str, does: dask_cluster.Grade = tiny) -> tuple[int, str]:
+        """Run `python -m grader batch` with `does` on two slots. The exit status, and what the terminal shows."""
+        command = ["batch", str(self.folder), "--output", str(self.output), *options]
+        with self.graded_by(does), contextlib.redirect_stdout(io.StringIO()) as output:
+            return main(command), output.getvalue()
+
+    @contextlib.contextmanager
+    def graded_by(self, does: dask_cluster.Grade = tiny) -> Iterator[None]:
+        """Let a batch grade with `does` on two slots of this machine."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(grade_batch, "grade_submission", lambda *task: does(*task))
+            patch.setattr(dask_cluster, "of_this_machine", lambda limit: TWO_SLOTS)
+            patch.setenv("COLUMNS", "200")
+            yield
 
     def begun(self) -> list[str]:
         return [line.split()[0] for line in self.log.read_text().splitlines()]
@@ -98,7 +106,7 @@ class Class:
             return list(csv.DictReader(file))
 
     def report(self, name: str) -> dict:
-        return json.loads((self.output / grade_batch.safe_name(name) / "report.json").read_text())
+        return json.loads((self.output / safe_name(name) / "report.json").read_text())
 
     def journaled(self) -> list[str]:
         path = self.output / "journal.jsonl"
@@ -136,7 +144,7 @@ def test_results_are_sorted_rows_as_csv_and_json(group: Class):
     assert [row[:5] for row in rows] == [
         ["anna", "100", "yes", "40", "60"], ["bo", "40", "no", "40", "0"], ["zoe", "100", "yes", "40", "60"],
     ]  # fmt: skip
-    assert rows[1][6:] == ["Scale the rate.", grade_batch.safe_name("bo")]
+    assert rows[1][6:] == ["Scale the rate.", safe_name("bo")]
     written = json.loads((group.output / "results.json").read_text())
     assert (written["schema"], written["seed"], written["profile"]) == (1, 7, "full")
     assert [result["name"] for result in written["results"]] == ["anna", "bo", "zoe"]
@@ -174,7 +182,9 @@ def test_what_has_a_result_is_graded_again_where_that_is_asked_for(group: Class)
     for name in ("anna", "bo"):
         group.add(name)
     group.grade()
-    assert group.grade(again=True)[0] == 0
+    options = grade_batch.BatchOptions(submissions=group.folder, output=group.output, profile="full", rerun=True)
+    with group.graded_by():
+        assert grade_batch.grade_batch(options, Console(quiet=True)).failures == {}
     assert sorted(group.begun()) == ["anna", "anna", "bo", "bo"]
 
 

@@ -1,4 +1,4 @@
-"""A small class that is graded once for all tests: six made-up learners, from nothing."""
+"""A small class of six made-up learners, which is graded once for all tests."""
 
 from dataclasses import dataclass
 
@@ -6,8 +6,9 @@ import pytest
 from rich.console import Console
 
 from grader.classroom.course import Course
-from grader.classroom.grading import autograde
-from grader.classroom.publishing import export, feedback
+from grader.classroom.grading.autograde import AutogradeOptions, autograde
+from grader.classroom.publishing.export import export
+from grader.classroom.publishing.feedback import release_feedback
 from tests.support import synthetic_class
 
 STUDENTS = 6
@@ -15,11 +16,11 @@ STUDENTS = 6
 
 @dataclass(frozen=True)
 class Graded:
-    """The course, the exit status of autograding it, and what was printed meanwhile."""
+    """The course, the submissions that the grader failed on, and what was printed."""
 
     course: Course
-    status: int
-    said: str
+    failures: dict[str, str]
+    output: str
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,7 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     """Six learners' submissions, graded into a new gradebook, with feedback released and the tables exported."""
     course = synthetic_class.make(tmp_path_factory.mktemp("class") / "work", STUDENTS)
     console = Console(record=True, width=200)
-    status = autograde.run(synthetic_class.options(course), console)
-    assert feedback.run(synthetic_class.options(course), console) == 0
-    export.export(course)
-    return Graded(course, status, console.export_text())
+    result = autograde(course, AutogradeOptions(profile=synthetic_class.PROFILE), console)
+    assert release_feedback(course, console).failures == []
+    export(course)
+    return Graded(course, result.failures, console.export_text())

@@ -3,6 +3,7 @@
 import csv
 import re
 import shutil
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
@@ -13,8 +14,11 @@ from rich.console import Console
 
 from grader.__main__ import main
 from grader.classroom.course import Course, CourseError
-from grader.classroom.grading import autograde, record
-from grader.classroom.publishing import export, feedback, release
+from grader.classroom.grading import record
+from grader.classroom.grading.autograde import AutogradeOptions, autograde
+from grader.classroom.publishing.export import export
+from grader.classroom.publishing.feedback import make_page, release_feedback
+from grader.classroom.publishing.release import release
 from tests.grader.classroom.conftest import STUDENTS, Graded
 from tests.support import synthetic_class
 
@@ -23,6 +27,7 @@ ALL = [
     for number in range(STUDENTS)
     for assignment in (*synthetic_class.NOTEBOOKS, synthetic_class.PROGRAM)
 ]
+OPTIONS = AutogradeOptions(profile=synthetic_class.PROFILE)
 RIGHT, NO_WARMUP, SPY, GARBAGE, KILLED, FORGER = map(synthetic_class.name, range(STUDENTS))
 
 
@@ -37,7 +42,7 @@ def in_gradebook(course: Course, student: str, assignment: str):
 
 @pytest.mark.parametrize(("number", "assignment"), ALL)
 def test_every_grade_is_as_expected(graded: Graded, number: int, assignment: str):
-    assert graded.status == 0
+    assert graded.failures == {}
     assert synthetic_class.differences(graded.course, number, assignment) == []
 
 
@@ -108,7 +113,7 @@ def test_no_page_holds_a_hidden_test(graded: Graded):
 def test_what_a_learner_prints_is_escaped(graded: Graded):
     text = page(graded, SPY, synthetic_class.NOTEBOOKS[0])
     assert "<script>alert(1)</script>" not in text and "&lt;script&gt;alert(1)" in text
-    assert "\x1b" not in graded.said and "\x07" not in text
+    assert "\x1b" not in graded.output and "\x07" not in text
 
 
 def test_a_cell_sees_no_secrets(graded: Graded):
@@ -164,8 +169,8 @@ def snapshot(course: Course) -> dict[str, bytes]:
 def test_a_second_run_changes_nothing(graded: Graded, tmp_path: Path):
     course = copy(graded, tmp_path / "work")
     before, grades = snapshot(course), [in_gradebook(course, synthetic_class.name(n), name) for n, name in ALL]
-    assert autograde.run(synthetic_class.options(course), Console(quiet=True)) == 0
-    assert release.release(course, synthetic_class.SOLUTIONS) == []
+    assert autograde(course, OPTIONS, Console(quiet=True)).failures == {}
+    assert release(course, synthetic_class.SOLUTIONS) == []
     assert snapshot(course) == before
     assert [in_gradebook(course, synthetic_class.name(n), name) for n, name in ALL] == grades
 
@@ -182,7 +187,7 @@ def test_a_release_that_nbgrader_refuses_leaves_the_earlier_one(graded: Graded, 
     (solutions / "07_famous_results.py").unlink()
     (solutions / f"{name}.py").write_text(f"{text}\n{moved}\n")
     with pytest.raises(CourseError, match=f"{name} cannot be made: .*[Cc]annot add or remove"):
-        release.release(course, solutions)
+        release(course, solutions)
     assert {path: path.read_bytes() for path in before} == before
     assert name in course.assignments and not list(course.root.glob("release-*"))
 
@@ -192,9 +197,9 @@ def test_a_student_taken_out_of_the_gradebook_ends_nothing(graded: Graded, tmp_p
     with course.gradebook as gradebook:
         gradebook.remove_student(NO_WARMUP)
     shutil.rmtree(course.root / "submitted" / NO_WARMUP)
-    options = synthetic_class.options(course)
-    assert autograde.run(options, Console(quiet=True)) == 0
-    assert feedback.run(options, Console(quiet=True)) == 0 and export.run(options, Console(quiet=True)) == 0
+    assert autograde(course, OPTIONS, Console(quiet=True)).failures == {}
+    assert release_feedback(course, Console(quiet=True)).failures == []
+    export(course)
     assert NO_WARMUP not in {student for student, _ in course.graded} and len(course.graded) == len(ALL) - 3
 
 
@@ -204,16 +209,16 @@ def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_pat
         gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP).manual_score = 2.5
         gradebook.find_comment("trust_ratio", name, name, NO_WARMUP).manual_comment = "Half of it was right, orally."
         gradebook.db.commit()
-    options = synthetic_class.options(course, student=NO_WARMUP, assignment=name, force=True)
-    assert autograde.run(options, Console(quiet=True)) == 0
+    options = replace(OPTIONS, student=NO_WARMUP, assignment=name, force=True)
+    assert autograde(course, options, Console(quiet=True)).failures == {}
     with course.gradebook as gradebook:
         grade = gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP)
         assert (grade.auto_score, grade.manual_score, grade.score) == (0, 2.5, 2.5)
     (course.folder("autograded", NO_WARMUP, name) / ".ipynb_checkpoints").mkdir()  # JupyterLab's, who opened it there
-    feedback.page(course, NO_WARMUP, name)
+    make_page(course, NO_WARMUP, name)
     text = (course.folder("feedback", NO_WARMUP, name) / f"{name}.html").read_text()
     assert "Half of it was right, orally." in text
-    table, _ = export.export(course)
+    table, _ = export(course)
     row = next(row for row in csv.DictReader(table.open()) if row["student"] == NO_WARMUP)
     assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(
         points(course, NO_WARMUP, name) + 2.5
@@ -225,7 +230,7 @@ def test_a_changed_submission_is_graded_again_and_no_other(graded: Graded, tmp_p
     good = course.folder("submitted", RIGHT, name) / f"{name}.ipynb"
     shutil.copy(good, course.folder("submitted", GARBAGE, name) / good.name)
     before = snapshot(course)
-    assert autograde.run(synthetic_class.options(course), Console(quiet=True)) == 0
+    assert autograde(course, OPTIONS, Console(quiet=True)).failures == {}
     changed = {path for path, content in snapshot(course).items() if before[path] != content}
     assert changed and all(GARBAGE in path and name in path for path in changed)
     assert points(course, GARBAGE, name) == points(course, RIGHT, name)
@@ -238,7 +243,7 @@ def test_a_late_submission_loses_its_share_by_day(graded: Graded, tmp_path: Path
     with course.gradebook as gradebook:  # handed in a day and a half late
         gradebook.find_assignment(name).duedate = datetime(2025, 12, 31, 0, 0)
         gradebook.db.commit()
-    table, _ = export.export(course)
+    table, _ = export(course)
     row = next(row for row in csv.DictReader(table.open()) if row["student"] == RIGHT)
     full = points(course, RIGHT, name)
     assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(0.8 * full)
@@ -257,6 +262,6 @@ def test_no_cell_of_the_table_is_a_formula(graded: Graded, tmp_path: Path):
     course = copy(graded, tmp_path / "work")
     with course.gradebook as gradebook:
         gradebook.update_or_create_student(RIGHT, last_name='=cmd|"/c calc"!A1', first_name="+1\n2", email="a@b")
-    table, _ = export.export(course)
+    table, _ = export(course)
     row = next(row for row in csv.DictReader(table.open(newline="")) if row["student"] == RIGHT)
     assert (row["last name"], row["first name"], row["email"]) == ('\'=cmd|"/c calc"!A1', "'+1 2", "a@b")

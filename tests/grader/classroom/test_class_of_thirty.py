@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grader.classroom.grading import autograde
-from grader.classroom.publishing import export, feedback
+from grader.classroom.grading.autograde import AutogradeOptions, autograde
+from grader.classroom.publishing.export import export
+from grader.classroom.publishing.feedback import release_feedback
 from tests.grader.classroom.test_class import in_gradebook, points
 from tests.support import synthetic_class
 
@@ -20,10 +21,11 @@ def test_a_class_of_thirty(tmp_path: Path):
     """Hostile ones, garbage and all: each as expected, and the books agree."""
     course = synthetic_class.make(tmp_path / "work", len(synthetic_class.LEARNERS))
     console = Console(width=200)
-    assert autograde.run(synthetic_class.options(course), console) == 0
+    options = AutogradeOptions(profile=synthetic_class.PROFILE)
+    assert autograde(course, options, console).failures == {}
     assert synthetic_class.show(course, len(synthetic_class.LEARNERS), console) == []
-    assert feedback.run(synthetic_class.options(course), console) == 0
-    export.export(course)
+    assert release_feedback(course, console).failures == []
+    export(course)
     for student, assignment in course.graded:
         assert in_gradebook(course, student, assignment)["score"] == pytest.approx(
             points(course, student, assignment), abs=0.01

@@ -56,40 +56,40 @@ def tarred(files: dict[str, bytes], path: Path) -> Path:
 
 @pytest.mark.parametrize("pack", [in_folder, zipped, tarred])
 def test_a_folder_or_archive_becomes_nbgraders_folders(course: Course, tmp_path: Path, pack: Callable):
-    assert import_submissions.take(pack(FILES, tmp_path / "handed-in"), course) == (3, [f"ada/{NAME}.py"])
-    assert set(student_submission.submissions(course)) == {("Zoe-Made-Up", NAME), ("ada", NAME), ("bob", NAME)}
-    bob = student_submission.read(course, "bob", NAME)
+    assert import_submissions.import_submissions(pack(FILES, tmp_path / "handed-in"), course) == (3, [f"ada/{NAME}.py"])
+    assert set(student_submission.find_submissions(course)) == {("Zoe-Made-Up", NAME), ("ada", NAME), ("bob", NAME)}
+    bob = student_submission.read_submission(course, "bob", NAME)
     assert (bob.notebook, bob.program) == (NOTEBOOK, {"train.py": b"print()"})
     assert bob.timestamp is None, "in an archive the student could have written it"
-    assert student_submission.strangers(course) == []
+    assert student_submission.unrecognised_paths(course) == []
     assert not list(course.root.rglob("*.py.py")) and not list(course.root.rglob(f"{NAME}.py"))
 
 
 def test_two_names_that_become_one_are_told_apart_by_the_instructor(course: Course, tmp_path: Path):
     source = in_folder({f"a b/{NAME}.ipynb": NOTEBOOK, f"a-b/{NAME}.ipynb": NOTEBOOK}, tmp_path / "in")
-    with pytest.raises(import_submissions.ArrivalError, match="'a b' and 'a-b' would both be the student a-b"):
-        import_submissions.take(source, course)
+    with pytest.raises(import_submissions.SubmissionImportError, match="'a b' and 'a-b' would both be the student a-b"):
+        import_submissions.import_submissions(source, course)
     assert not (course.root / "submitted").exists()
 
 
 def test_of_several_notebooks_the_highest_counts(course: Course, tmp_path: Path):
     files = {f"ada/old/{NAME}.ipynb": b"old", f"ada/{NAME}.ipynb": b"new", f"ada/z/y/{NAME}.ipynb": b"older"}
-    count, left = import_submissions.take(in_folder(files, tmp_path / "in"), course)
+    count, left = import_submissions.import_submissions(in_folder(files, tmp_path / "in"), course)
     assert count == 1 and sorted(left) == [f"ada/old/{NAME}.ipynb", f"ada/z/y/{NAME}.ipynb"]
-    assert student_submission.read(course, "ada", NAME).notebook == b"new"
+    assert student_submission.read_submission(course, "ada", NAME).notebook == b"new"
 
 
 def test_a_name_is_one_student_in_all_of_moodles_assignments_and_two_of_one_name_are_refused(
     course: Course, tmp_path: Path
 ):
     one, other = (f"Ada L_{number}_assignsubmission_{{}}_/{NAME}.ipynb" for number in (5, 6))
-    import_submissions.take(
+    import_submissions.import_submissions(
         zipped({one.format("file"): NOTEBOOK, one.format("onlinetext"): NOTEBOOK}, tmp_path / "a.zip"), course
     )
-    import_submissions.take(zipped({other.format("file"): NOTEBOOK}, tmp_path / "b.zip"), course)
-    assert list(student_submission.submissions(course)) == [("Ada-L", NAME)]
-    with pytest.raises(import_submissions.ArrivalError, match="would both be the student Ada-L"):
-        import_submissions.take(
+    import_submissions.import_submissions(zipped({other.format("file"): NOTEBOOK}, tmp_path / "b.zip"), course)
+    assert list(student_submission.find_submissions(course)) == [("Ada-L", NAME)]
+    with pytest.raises(import_submissions.SubmissionImportError, match="would both be the student Ada-L"):
+        import_submissions.import_submissions(
             zipped({one.format("file"): NOTEBOOK, other.format("file"): NOTEBOOK}, tmp_path / "c.zip"), course
         )
 
@@ -97,14 +97,14 @@ def test_a_name_is_one_student_in_all_of_moodles_assignments_and_two_of_one_name
 @pytest.mark.parametrize("pack", [in_folder, zipped])
 def test_a_class_in_one_folder_is_its_students(course: Course, tmp_path: Path, pack: Callable):
     files = {f"class/{name}/{NAME}.ipynb": NOTEBOOK for name in ("ada", "bob")} | {"__MACOSX/class/x.ipynb": b""}
-    assert import_submissions.take(pack(files, tmp_path / "in"), course) == (2, [])
-    assert list(student_submission.submissions(course)) == [("ada", NAME), ("bob", NAME)]
+    assert import_submissions.import_submissions(pack(files, tmp_path / "in"), course) == (2, [])
+    assert list(student_submission.find_submissions(course)) == [("ada", NAME), ("bob", NAME)]
 
 
 def test_work_under_another_name_is_told(course: Course, tmp_path: Path):
     names = [f"bob/{NAME} (1).ipynb", f"eve/{NAME}.zip", f"ada/{NAME}-Copy1.ipynb"]
     files = {f"ada/{NAME}.ipynb": NOTEBOOK, "ada/.ipynb_checkpoints/x.ipynb": b""} | dict.fromkeys(names, b"")
-    count, left = import_submissions.take(zipped(files, tmp_path / "in"), course)
+    count, left = import_submissions.import_submissions(zipped(files, tmp_path / "in"), course)
     assert count == 1 and sorted(left) == sorted(names)
 
 
@@ -116,7 +116,9 @@ def test_no_name_leads_out_of_the_folder(course: Course, tmp_path: Path, pack: C
         f"ada/../../../evil/{NAME}.ipynb",
         f"..\\evil/{NAME}.ipynb",
     ]
-    import_submissions.take(pack(dict.fromkeys([*names, f"ada/{NAME}.ipynb"], NOTEBOOK), tmp_path / "in"), course)
+    import_submissions.import_submissions(
+        pack(dict.fromkeys([*names, f"ada/{NAME}.ipynb"], NOTEBOOK), tmp_path / "in"), course
+    )
     written = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.ipynb")}
     assert written == {"work"}
     assert {path.relative_to(course.root).parts[0] for path in course.root.rglob("*.ipynb")} == {"submitted"}
@@ -129,23 +131,25 @@ def test_links_and_devices_in_an_archive_are_passed_over(course: Course, tmp_pat
             member = tarfile.TarInfo(name)
             member.type, member.linkname = kind, "/etc/passwd"
             archive.addfile(member)
-    with pytest.raises(import_submissions.ArrivalError, match="holds no notebook"):
-        import_submissions.take(path, course)
+    with pytest.raises(import_submissions.SubmissionImportError, match="holds no notebook"):
+        import_submissions.import_submissions(path, course)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\3\4" + b"\0" * 100, b"\x1f\x8b" + b"\0" * 50, b"text"])
 def test_a_damaged_archive_is_one_line(course: Course, tmp_path: Path, content: bytes):
     (tmp_path / "in.zip").write_bytes(content)
-    with pytest.raises(import_submissions.ArrivalError) as error:
-        import_submissions.take(tmp_path / "in.zip", course)
+    with pytest.raises(import_submissions.SubmissionImportError) as error:
+        import_submissions.import_submissions(tmp_path / "in.zip", course)
     assert "\n" not in str(error.value)
 
 
 def test_a_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
-    import_submissions.take(zipped({f"ada/{NAME}.ipynb": b"0" * 200_000_000}, tmp_path / "in.zip"), course)
+    import_submissions.import_submissions(
+        zipped({f"ada/{NAME}.ipynb": b"0" * 200_000_000}, tmp_path / "in.zip"), course
+    )
     (written,) = course.root.rglob("*.ipynb")
     assert written.stat().st_size == import_submissions.MAX_BYTES + 1
-    assert "bytes" in student_submission.read(course, "ada", NAME).problem
+    assert "bytes" in student_submission.read_submission(course, "ada", NAME).problem
 
 
 @pytest.mark.parametrize(
@@ -157,7 +161,7 @@ def test_a_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
     ],
 )  # fmt: skip
 def test_an_id_is_plain(name: str, student: str):
-    assert import_submissions.student_of(name).startswith(student)
+    assert import_submissions.student_id(name).startswith(student)
     assert student_submission.STUDENT.fullmatch(student)
 
 
@@ -170,8 +174,8 @@ def test_odd_things_in_submitted_are_named_and_left_alone(course: Course, tmp_pa
     (submitted / "ada" / "another").mkdir()
     (submitted / "eve").mkdir()
     (submitted / "eve" / NAME).symlink_to(submitted / "ada" / NAME)
-    assert list(student_submission.submissions(course)) == [("ada", NAME)]
-    assert len(student_submission.strangers(course)) == 5
+    assert list(student_submission.find_submissions(course)) == [("ada", NAME)]
+    assert len(student_submission.unrecognised_paths(course)) == 5
 
 
 @pytest.mark.parametrize("stamp", ["", "yesterday", "2026-13-45 99:99:99 UTC", "../../etc", "9" * 200, "\x00"])
@@ -179,7 +183,7 @@ def test_a_stamp_that_is_none_is_none(course: Course, stamp: str):
     folder = course.folder("submitted", "ada", NAME)
     folder.mkdir(parents=True)
     (folder / "timestamp.txt").write_text(stamp)
-    assert student_submission.read(course, "ada", NAME).timestamp is None
+    assert student_submission.read_submission(course, "ada", NAME).timestamp is None
 
 
 @pytest.mark.parametrize("kind", ["text", "pipe", "folder", "link"])
@@ -189,10 +193,10 @@ def test_a_stamp_that_nbgrader_could_not_read_is_removed(course: Course, kind: s
     made = {"text": lambda: path.write_text("soon"), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir,
             "link": lambda: path.symlink_to("/dev/zero")}  # fmt: skip
     made[kind]()
-    student_submission.disarm(course, "ada", NAME)
+    student_submission.remove_invalid_timestamp(course, "ada", NAME)
     assert not os.path.lexists(path)
     path.write_text("2026-01-02 03:04:05.000006 UTC")
-    student_submission.disarm(course, "ada", NAME)
+    student_submission.remove_invalid_timestamp(course, "ada", NAME)
     assert path.exists()
 
 
@@ -202,7 +206,7 @@ def test_links_are_not_followed(course: Course, tmp_path: Path):
     (tmp_path / "secret").write_text("abcdefgh12345678")
     for name in (f"{NAME}.ipynb", "submission_secret.txt", "timestamp.txt", "my_assignment"):
         (folder / name).symlink_to(tmp_path / "secret")
-    found = student_submission.read(course, "ada", NAME)
+    found = student_submission.read_submission(course, "ada", NAME)
     assert (found.notebook, found.program, found.timestamp) == (None, {}, None)
     assert "abcdefgh" not in found.secret and found.problem and found.program_problem
 
@@ -215,7 +219,7 @@ def test_what_no_folder_can_hold_costs_nobody_else_anything(course: Course, tmp_
         f"peggy/{NAME}.ipynb": NOTEBOOK, **{f"peggy/my_assignment/{n}": b"" for n in range(1500)},
     }  # fmt: skip
     archive = zipped(files, tmp_path / "class.zip")
-    assert import_submissions.take(archive, course)[0] == 6
+    assert import_submissions.import_submissions(archive, course)[0] == 6
     for student in ("ada", "eve", "mallory", "peggy"):
         assert (course.folder("submitted", student, NAME) / f"{NAME}.ipynb").read_bytes() == NOTEBOOK
 
@@ -223,4 +227,4 @@ def test_what_no_folder_can_hold_costs_nobody_else_anything(course: Course, tmp_
 def test_a_submission_of_which_nothing_can_be_written_is_there_all_the_same(course: Course, tmp_path: Path):
     """Its notebook's folder is a file: it is graded, as one without a notebook."""
     files = {f"eve/{NAME}.ipynb/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}.ipynb": NOTEBOOK}
-    assert import_submissions.take(zipped(files, tmp_path / "class.zip"), course)[0] == 2
+    assert import_submissions.import_submissions(zipped(files, tmp_path / "class.zip"), course)[0] == 2

@@ -1,6 +1,5 @@
 """Learners' notebooks: made from the lessons' texts alone, always the same, without answers, as nbgrader wants them."""
 
-import argparse
 import ast
 import inspect
 import json
@@ -13,9 +12,9 @@ import pytest
 from nbconvert.filters.markdown_mistune import markdown2html_mistune
 from nbgrader.nbgraderformat import reads
 from nbgrader.utils import is_grade, is_locked, is_solution
-from rich.console import Console
 
 from grader import exercises
+from grader.__main__ import main
 from grader.exercises import Compared, sandboxed
 from grader.exercises.public_check import check_public
 from grader.notebooks import build
@@ -245,7 +244,7 @@ def test_an_exercise_in_two_lessons_is_refused(solutions: Path):
 
 def checked(capsys) -> tuple[int, list[str]]:
     """Exit status and complaints of `python -m grader build --check`."""
-    status = build.run(argparse.Namespace(check=True), Console())
+    status = main(["build", "--check"])
     return status, capsys.readouterr().err.splitlines()
 
 
@@ -254,7 +253,7 @@ def test_check_names_every_stale_notebook_and_writes_nothing(solutions: Path, tm
     monkeypatch.setattr(build, "SOLUTIONS", solutions)
     monkeypatch.setattr(build, "NOTEBOOKS", notebooks)
     assert checked(capsys)[0] == 1, "there is none yet"
-    assert build.run(argparse.Namespace(check=False), Console()) == 0
+    assert main(["build"]) == 0
     assert checked(capsys) == (0, [])
     (solutions / "01_words.py").write_text(OPENING + "# More.\n")
     (notebooks / "02_old.ipynb").write_text("{}")

@@ -1,0 +1,42 @@
+"""Enters a graded notebook and its late penalty into nbgrader's gradebook."""
+
+import logging
+from datetime import UTC, datetime
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_notebook
+from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
+
+from grader.classroom.collecting.student_submission import SECRET_FILE, STAMP_FILE, StudentSubmission
+from grader.classroom.course import Course
+from grader.common.atomic_write import write_whole
+
+QUIET = logging.getLogger("grader.nbgrader")  # nbgrader logs every late submission, at every call
+QUIET.setLevel(logging.CRITICAL)
+
+
+def save_grade(course: Course, submission: StudentSubmission, notebook: NotebookNode) -> None:
+    """Enter a graded notebook's points, and write the files that formgrader and the feedback show."""
+    student, assignment = submission.student, submission.assignment
+    folder = course.folder("autograded", student, assignment)
+    folder.mkdir(parents=True, exist_ok=True)
+    stamp = submission.timestamp or datetime.now(UTC).replace(tzinfo=None)
+    with course.gradebook as gradebook:
+        gradebook.update_or_create_student(student)
+        gradebook.update_or_create_submission(assignment, student, timestamp=submission.timestamp)
+    SaveAutoGrades(config=course.config).preprocess(notebook, _resources(course, student, assignment))
+    write_whole(folder / STAMP_FILE, f"{stamp:%Y-%m-%d %H:%M:%S.%f} UTC")
+    write_whole(folder / SECRET_FILE, submission.secret)
+    write_whole(folder / f"{assignment}.ipynb", nbformat.writes(notebook))
+
+
+def update_late_penalty(course: Course, student: str, assignment: str) -> None:
+    """Set a graded submission's late penalty by nbgrader's plugin, from the current due date and points."""
+    resources = _resources(course, student, assignment)
+    AssignLatePenalties(config=course.config, log=QUIET).preprocess(new_notebook(), resources)
+
+
+def _resources(course: Course, student: str, assignment: str) -> dict:
+    names = {"student": student, "assignment": assignment, "notebook": assignment, "db_url": course.db_url}
+    return {"nbgrader": names}
