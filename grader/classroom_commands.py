@@ -62,6 +62,6 @@ def certify(args: argparse.Namespace, console: Console) -> int:
     from grader.classroom.publishing.certify import certificates_folder, certify
 
     course = Course(args.course.resolve())
-    signed = certify(course, args.profile, args.years, issuer.home())
+    signed = certify(course, args.profile, args.years, issuer.keys_folder())
     console.print(f"{len(signed)} certificates in {certificates_folder(course)}", highlight=False)
     return 0

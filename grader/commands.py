@@ -97,8 +97,8 @@ def create_key(args: argparse.Namespace, console: Console) -> int:
     """Create the key that signs certificates."""
     from grader.certificates import issuer
 
-    public = issuer.make(issuer.home(), args.name, args.rotate)
-    _say(console, f"private key: {issuer.home() / issuer.PRIVATE}\ngive to verifiers: {public}")
+    public = issuer.create_key(issuer.keys_folder(), args.name, args.rotate)
+    _say(console, f"private key: {issuer.keys_folder() / issuer.PRIVATE}\ngive to verifiers: {public}")
     return 0
 
 
@@ -109,15 +109,15 @@ def verify(args: argparse.Namespace, console: Console) -> int:
 
     if not args.file.is_file():
         raise GraderError(f"{args.file} is no file")
-    own = issuer.home() / issuer.ISSUERS
-    issuers = issuer.known([*args.issuer, *([own] if own.is_dir() else [])])
-    found = credential.verify(credential.token_of(args.file), issuers)
-    console.print(f"{found.state}: {one_line(found.reason)}", highlight=False, soft_wrap=True, markup=False)
-    if award := found.award:
+    own = issuer.keys_folder() / issuer.ISSUERS
+    issuers = issuer.load_issuers([*args.issuer, *([own] if own.is_dir() else [])])
+    result = credential.verify(credential.read_token(args.file), issuers)
+    console.print(f"{result.state}: {one_line(result.reason)}", highlight=False, soft_wrap=True, markup=False)
+    if award := result.award:
         until = f", until {award.until:%Y-%m-%d}" if award.until else ""
         text = f"{award.name} ({award.student}), {award.course}: {award.grade}, {award.since:%Y-%m-%d}{until}"
         console.print(one_line(text), highlight=False, soft_wrap=True, markup=False)
-    return VERIFY_STATUS[found.state]
+    return VERIFY_STATUS[result.state]
 
 
 def _say(console: Console, text: str) -> None:

@@ -1,8 +1,8 @@
-"""Where a batch's submissions are graded: slots, each of them a process of its own for one four-worker run at a time.
+"""Grades a batch's submissions in slots. A slot is a process of its own, which makes one four-worker run at a time.
 
-A machine has a slot for every four GPUs, or without GPUs for every four cores, and one at the least. A slot is a Dask
-worker with one thread, tied to its share of the cores and GPUs, so that runs side by side do not slow each other down
-and a process that dies takes no other run with it.
+A machine has one slot per four GPUs, or without GPUs one slot per four cores, and always at least one. A slot is a Dask
+worker with one thread. It is tied to its share of the cores and GPUs, so that runs at the same time do not slow each
+other down. If its process dies, no other run ends with it.
 """
 
 import asyncio
@@ -45,27 +45,30 @@ from grader.batch.journal import Settings
 from grader.common.contract import WORKERS
 from grader.common.errors import GraderError
 
-HERE = "127.0.0.1"
-TRIES = 3  # a submission that ends its slot's process so often is not tried again
-LOOK_SECONDS = 1.0  # how often to look for slots that came or went
-CONNECT_SECONDS = 5  # for a scheduler to answer
-GATHER_SECONDS = 60  # to fetch a report; one that takes longer is lost
-SLOW_DISK = "Creating scratch directories"  # how a warning of Dask's begins that concerns nobody here
+LOOPBACK = "127.0.0.1"
+TRIES = 3  # a submission that has killed its slot's process so often is not tried again
+POLL_SECONDS = 1.0  # how often to look for slots that came or went
+CONNECT_SECONDS = 5  # within which a scheduler must answer
+GATHER_SECONDS = 60  # within which a report must arrive; its slot has died otherwise
+SLOW_DISK = "Creating scratch directories"  # begins a warning of Dask's that a user can do nothing about
 DASK = {
-    "distributed.deploy.lost-worker-timeout": "1 day",  # to start a process anew can take long
-    "distributed.nanny.pre-spawn-environ": {},  # it would write OMP_NUM_THREADS=1 into our own environment
+    "distributed.deploy.lost-worker-timeout": "1 day",  # starting a process again can take long
+    "distributed.nanny.pre-spawn-environ": {},  # Dask would set OMP_NUM_THREADS=1 in this process's environment
     "distributed.scheduler.http.routes": [],
     "distributed.worker.http.routes": [],
 }
 
 
 class SlotError(GraderError):
-    """There is nowhere to grade; the message is one line."""
+    """There is no slot to grade in. The message is one line."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission as it travels to a slot. `folder`: a safe name for its report's; `source`: its files' hash."""
+    """A submission as it is sent to a slot.
+
+    `folder`: the name of its report's folder. `source`: the hash of its files. `files`: their contents by name.
+    """
 
     name: str
     folder: str
@@ -73,41 +76,42 @@ class Submission:
     files: dict[str, bytes]
 
 
-Files = dict[str, str]  # a report's files by name; `report.json` is one of them
-Grade = Callable[[Submission, Settings, Path], Files]  # the last: an empty folder to work in
+Files = dict[str, str]  # a report's files by name, among them `report.json`
+Grade = Callable[[Submission, Settings, Path], Files]  # the path is an empty folder to work in
 
 
 @dataclass(frozen=True)
 class Slot(WorkerPlugin):
-    """A share of a machine: numbers of cores, names of GPUs. Ties the Dask worker that it is given to, to this."""
+    """A share of a machine: numbers of cores and names of GPUs. As a Dask plugin, it ties a worker to that share."""
 
     cores: list[int]
     gpus: list[str]
 
     def setup(self, worker) -> None:
-        """Called by Dask in the new process, before it takes work; threads and programs started there inherit it."""
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the batch, which then ends its slots
+        """Tie the worker to its share. Dask calls this in the new process, and everything started there inherits it."""
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the batch, which then ends its slots
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, self.cores)
         if self.gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(self.gpus)
 
 
-def of_this_machine(most: int = sys.maxsize) -> list[Slot]:
-    """This machine's slots, `most` at most; they share what this process may use of it."""
+def slots_of_this_machine(max_slots: int = sys.maxsize) -> list[Slot]:
+    """This machine's slots. They share the cores and GPUs that this process may use."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
     gpus = _gpus()
-    count = min(most, max(1, len(gpus or cores) // WORKERS))
-    return [Slot(_share(cores, number, count), _share(gpus, number, count)) for number in range(count)]
+    count = min(max_slots, max(1, len(gpus or cores) // WORKERS))
+    return [Slot(share(cores, number, count), share(gpus, number, count)) for number in range(count)]
 
 
-def _share(things: list, number: int, count: int) -> list:
+def share(things: list, number: int, count: int) -> list:
+    """Share `number` of `count` nearly equal shares. Each thing is in one of them."""
     return things[number * len(things) // count : (number + 1) * len(things) // count]
 
 
 def _gpus() -> list[str]:
-    """The GPUs that runs use here, as CUDA_VISIBLE_DEVICES calls them."""
-    import horovod.torch as hvd  # takes seconds, and only who has slots to offer needs to know
+    """The GPUs that runs use on this machine, as CUDA_VISIBLE_DEVICES names them."""
+    import horovod.torch as hvd  # it takes seconds to import, and only a machine with slots needs it
     import torch
 
     count = torch.cuda.device_count() if hvd.cuda_built() else 0
@@ -116,7 +120,7 @@ def _gpus() -> list[str]:
 
 
 def _options(slot: Slot, folder: Path) -> dict:
-    """How Dask starts a slot's process; its files, and those of a process that died, lie below `folder`."""
+    """How Dask starts a slot's process. Its files are below `folder`, also if the process has died."""
     return {
         "nthreads": 1, "resources": {"slot": 1}, "plugins": (slot,), "local_directory": str(folder),
         "memory_limit": 0, "dashboard": False, "silence_logs": logging.CRITICAL,
@@ -124,27 +128,31 @@ def _options(slot: Slot, folder: Path) -> dict:
 
 
 @contextlib.contextmanager
-def local(slots: list[Slot], folder: Path) -> Iterator[Client]:
-    """A cluster of this machine's `slots`, which listens on the loopback only; at the end nothing of it is left."""
-    # Whoever may talk to a scheduler runs programs as its user: the others on this machine have no key to it.
+def local_cluster(slots: list[Slot], folder: Path) -> Iterator[Client]:
+    """A cluster of this machine's `slots`. It listens on the loopback only, and nothing of it remains at the end."""
+    # A client of a scheduler can run programs as the scheduler's user. Other users of this machine have no key to it.
     security = Security.temporary()
-    here = {"host": HERE, "protocol": "tls://", "security": security}
-    options = here | {"port": 0, "dashboard": False, "dashboard_address": f"{HERE}:0"}
+    common = {"host": LOOPBACK, "protocol": "tls://", "security": security}
+    options = common | {"port": 0, "dashboard": False, "dashboard_address": f"{LOOPBACK}:0"}
     scheduler = {"cls": Scheduler, "options": options}
-    workers = {number: {"cls": Nanny, "options": here | _options(slot, folder)} for number, slot in enumerate(slots)}
-    _clear(folder)
+    workers = {number: {"cls": Nanny, "options": common | _options(slot, folder)} for number, slot in enumerate(slots)}
+    clear_leftovers(folder)
     try:
-        with _dask(), SpecCluster(workers, scheduler, security=security) as cluster, Client(cluster) as client:
+        with (
+            _configured_dask(),
+            SpecCluster(workers, scheduler, security=security) as cluster,
+            Client(cluster) as client,
+        ):
             yield client
     finally:
-        _clear(folder)
+        clear_leftovers(folder)
 
 
 @contextlib.contextmanager
-def _dask() -> Iterator[None]:
-    """Dask as it is needed here. Its warnings stay silent: what matters of them comes as an error, and is one line."""
+def _configured_dask() -> Iterator[None]:
+    """Configure Dask, and silence its log. What matters of it is raised as an error too, which becomes one line."""
     logging.disable(logging.CRITICAL)
-    sys.warnoptions.append(f"ignore:{SLOW_DISK}:UserWarning")  # processes that are started get these
+    sys.warnoptions.append(f"ignore:{SLOW_DISK}:UserWarning")  # new processes of Python inherit these options
     try:
         with dask.config.set(DASK), warnings.catch_warnings():
             warnings.filterwarnings("ignore", SLOW_DISK, UserWarning)
@@ -154,16 +162,16 @@ def _dask() -> Iterator[None]:
         logging.disable(logging.NOTSET)
 
 
-def _clear(folder: Path) -> None:
-    """Remove what slots left in a folder: files, and the processes of runs that were not sandboxed."""
-    for _ in range(10):  # they may be starting others
-        if not (left := list(_left(folder))):
+def clear_leftovers(folder: Path) -> None:
+    """Remove a folder's files, and kill the processes of runs in it that were not sandboxed."""
+    for _ in range(10):  # a process may have started another before it was killed
+        if not (processes := list(_processes_of(folder))):
             break
-        process_tree.kill(left, seconds=1)
+        process_tree.kill(processes, seconds=1)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _left(folder: Path) -> Iterator[psutil.Process]:
+def _processes_of(folder: Path) -> Iterator[psutil.Process]:
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.environ().get("GRADER_OBSERVE", "").startswith(f"{folder}/"):
@@ -171,9 +179,9 @@ def _left(folder: Path) -> Iterator[psutil.Process]:
 
 
 @contextlib.contextmanager
-def remote(address: str) -> Iterator[Client]:
+def remote_cluster(address: str) -> Iterator[Client]:
     """The cluster of machines whose scheduler is at `address`. Raises SlotError if it does not answer."""
-    with _dask():
+    with _configured_dask():
         try:
             client = Client(address, timeout=CONNECT_SECONDS)
         except (OSError, ValueError):
@@ -187,109 +195,113 @@ def _no_scheduler(address: str) -> SlotError:
 
 
 def join(address: str) -> None:
-    """Offer this machine's slots to the scheduler at `address` until it ends; SlotError if it does not answer."""
+    """Offer this machine's slots to the scheduler at `address` until it ends. Raises SlotError if there is none."""
 
     async def offer(folder: Path) -> None:
-        nannies = [Nanny(address, **_options(slot, folder)) for slot in of_this_machine()]
+        nannies = [Nanny(address, **_options(slot, folder)) for slot in slots_of_this_machine()]
         await asyncio.gather(*nannies)
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
-    with tempfile.TemporaryDirectory(prefix="grader-slots-") as folder, _dask():
+    with tempfile.TemporaryDirectory(prefix="grader-slots-") as folder, _configured_dask():
         try:
             asyncio.run(offer(Path(folder)))
-        except (RuntimeError, ValueError):  # "Nanny failed to start", after half a minute; not an address
+        except (RuntimeError, ValueError):  # "Nanny failed to start" after half a minute, or not an address
             raise _no_scheduler(address) from None
         finally:
-            _clear(Path(folder))
+            clear_leftovers(Path(folder))
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came back from a slot: a report's files, or else why the grader failed; and the seconds it took."""
+    """What a slot returns: a report's files, or why the grader failed, and the seconds that it took."""
 
     files: Files
     seconds: float
     failure: str = ""
 
 
-LOST = "the Dask scheduler is lost; when it is there again, the same command goes on"
+SCHEDULER_LOST = "the Dask scheduler is lost; when it is there again, the same command goes on"
 
 
-def places(client: Client) -> dict[str, int]:
-    """Where the cluster has slots at this moment: how many, by the Dask worker's address."""
-    with _answering():
+def count_slots(client: Client) -> dict[str, int]:
+    """How many slots the cluster has at this moment, by the Dask worker's address."""
+    with _scheduler_errors():
         workers = client.scheduler_info().get("workers")
     if workers is None:  # what Dask answers for a moment when the connection has just gone
-        raise SlotError(LOST)
+        raise SlotError(SCHEDULER_LOST)
     return {address: int(worker["resources"].get("slot", 0)) for address, worker in workers.items()}
 
 
 @contextlib.contextmanager
-def _answering() -> Iterator[None]:
+def _scheduler_errors() -> Iterator[None]:
+    """Raise SlotError if the scheduler does not answer any more."""
     try:
         yield
     except (OSError, CancelledError, ClosedClientError):
-        raise SlotError(LOST) from None
+        raise SlotError(SCHEDULER_LOST) from None
 
 
-Running = dict[Future, tuple[Submission, str]]
+Running = dict[Future, tuple[Submission, str]]  # the string is the address of the Dask worker
 
 
 def grade_all(
     client: Client, submissions: Iterable[Submission], settings: Settings, grade: Grade
 ) -> Iterator[tuple[Submission, Outcome | None]]:
-    """Have all submissions graded, and yield each when it is; None if it ended its slot's process TRIES times.
+    """Have all submissions graded, and yield each one with its outcome when it is done.
 
-    Each is sent to a slot that is free, and to no other. Left to itself, Dask lets several wait for one process, and
-    blames its death on all of them. Raises SlotError if a machine cannot grade, or the scheduler is lost.
+    The outcome is None for a submission that has killed its slot's process TRIES times. Each submission is sent to a
+    slot that is free. Dask's own scheduling would queue several for one process, and blame its death on all of them.
+    Raises SlotError if a machine cannot grade, or if the scheduler is lost.
     """
     waiting, running, deaths = deque(submissions), {}, Counter()
-    with _answering():
+    with _scheduler_errors():
         while waiting or running:
-            there = places(client)
-            for submission in _lost(running, there):
+            slots = count_slots(client)
+            for submission in _remove_lost(running, slots):
                 deaths[submission.folder] += 1
                 if deaths[submission.folder] == TRIES:
                     yield submission, None
                 else:
                     waiting.append(submission)
-            for place in _free(running, there)[: len(waiting)]:
+            for address in _free_slots(running, slots)[: len(waiting)]:
                 submission = waiting.popleft()
-                task = work, grade, submission, settings
-                running[client.submit(*task, workers=[place], resources={"slot": 1}, pure=False)] = submission, place
-            for future, outcome in _ended(running):
+                task = grade_in_slot, grade, submission, settings
+                future = client.submit(*task, workers=[address], resources={"slot": 1}, pure=False)
+                running[future] = submission, address
+            for future, outcome in _finished(running):
                 yield running.pop(future)[0], outcome
 
 
-def _lost(running: Running, there: dict[str, int]) -> list[Submission]:
-    """Take those out whose slot's process has ended."""
-    lost = [future for future, (_, place) in running.items() if place not in there]
+def _remove_lost(running: Running, slots: dict[str, int]) -> list[Submission]:
+    """Remove and return the submissions whose slot's process has ended."""
+    lost = [future for future, (_, address) in running.items() if address not in slots]
     return [running.pop(future)[0] for future in lost]
 
 
-def _free(running: Running, there: dict[str, int]) -> list[str]:
-    busy = Counter(place for _, place in running.values())
-    return [place for place, count in there.items() for _ in range(count - busy[place])]
+def _free_slots(running: Running, slots: dict[str, int]) -> list[str]:
+    """The addresses of the free slots: an address with several of them is there as often."""
+    busy = Counter(address for _, address in running.values())
+    return [address for address, count in slots.items() for _ in range(count - busy[address])]
 
 
-def _ended(running: Running) -> Iterator[tuple[Future, Outcome | None]]:
-    """What ends within a second."""
-    deadline = time.monotonic() + LOOK_SECONDS
+def _finished(running: Running) -> Iterator[tuple[Future, Outcome | None]]:
+    """The submissions that finish within POLL_SECONDS."""
+    deadline = time.monotonic() + POLL_SECONDS
     while not (done := [future for future in running if future.done()]) and time.monotonic() < deadline:
         time.sleep(0.02)
     for future in done:
         try:
             yield future, future.result(timeout=GATHER_SECONDS)
         except TimeoutError:
-            pass  # its process died with the outcome
-        except KilledWorker:  # so often that Dask gave up: its process comes back at the same address
+            pass  # the process died before it sent the outcome; it is found lost later
+        except KilledWorker:  # it died so often that Dask gave up, and its new process has the same address
             yield future, None
-        except (ImportError, RuntimeError) as error:  # what Dask raises where our functions are not known
-            told = str(error).splitlines()[0]
-            raise SlotError(f"start scheduler and machines in this course's environment: {told}") from None
+        except (ImportError, RuntimeError) as error:  # Dask raises these if a machine cannot import the grader
+            message = str(error).splitlines()[0]
+            raise SlotError(f"start scheduler and machines in this course's environment: {message}") from None
 
 
-def work(grade: Grade, submission: Submission, settings: Settings) -> Outcome:
+def grade_in_slot(grade: Grade, submission: Submission, settings: Settings) -> Outcome:
     """Grade one submission in a slot. Raises SlotError if this machine cannot grade."""
     if settings.grader != GRADER:
         raise SlotError(f"{socket.gethostname()} has another version of the course: install the same one there")
@@ -299,13 +311,13 @@ def work(grade: Grade, submission: Submission, settings: Settings) -> Outcome:
             files, failure = grade(submission, settings, Path(folder)), ""
     except SlotError:
         raise
-    except Exception as error:  # the grader's mistake must not end the class's grading, nor cost the learner points
+    except Exception as error:  # a mistake of the grader's must neither end the batch nor cost the student points
         files, failure = {}, f"{type(error).__name__}: {error}"
     return Outcome(files, time.monotonic() - started, failure)
 
 
 def hash_files(files: dict[str, bytes]) -> str:
-    """One hash for files, names included."""
+    """One hash of the names and the contents of files."""
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
         digest.update(json.dumps([name, len(content)]).encode() + b"\n" + content)
@@ -313,7 +325,7 @@ def hash_files(files: dict[str, bytes]) -> str:
 
 
 def _own_source() -> dict[str, bytes]:
-    """What decides a grade: the grader's and the course's programs and settings, but not what nbgrader keeps there."""
+    """The files that decide a grade: the grader's and the course's programs and settings, without nbgrader's files."""
     files = {}
     for root in (Path(__file__).parents[1], Path(cifar.__file__).parent):
         for path in [*root.rglob("*.py"), *root.rglob("*.json")]:
@@ -323,4 +335,4 @@ def _own_source() -> dict[str, bytes]:
     return files
 
 
-GRADER = hash_files(_own_source())  # as it was when this process loaded it
+GRADER = hash_files(_own_source())  # the version of the grader that this process has loaded

@@ -21,7 +21,7 @@ from rich.table import Table
 from grader.batch import dask_cluster
 from grader.batch.dask_cluster import Files, Outcome, Submission
 from grader.batch.grade_submission import grade_submission, rejection
-from grader.batch.journal import Journal, Result, Settings, forget, key_of
+from grader.batch.journal import Journal, Result, Settings, read_key, remove_results
 from grader.batch.names import plain_name, safe_name
 from grader.batch.results_csv import write_results
 from grader.common.atomic_write import write_whole
@@ -84,7 +84,7 @@ def grade_batch(options: BatchOptions, console: Console) -> BatchResult:
         with _locked_output(options.submissions, options.output) as folder:
             if options.rerun:
                 entries = options.submissions.iterdir()
-                forget(folder / JOURNAL, {safe_name(entry.name) for entry in entries})
+                remove_results(folder / JOURNAL, {safe_name(entry.name) for entry in entries})
             return Batch(options, folder, console).grade()
     except OSError as error:
         raise BatchError(f"{error.filename or options.output}: {error.strerror or error}") from None
@@ -151,23 +151,25 @@ class Batch:
         bar = counting(self.console)
         task, seconds = bar.add_task("grading", total=len(waiting)), []
         with self._cluster() as client, bar:
-            if not dask_cluster.places(client):
+            if not dask_cluster.count_slots(client):
                 self._say(f"no machine has joined yet; on each: python -m grader join {self.options.scheduler}")
             graded = dask_cluster.grade_all(client, waiting, self.settings, grade_submission)
             for number, (submission, outcome) in enumerate(graded, start=1):
                 message = self._end(submission, outcome)
                 seconds += [outcome.seconds] if outcome else []
-                remaining = _remaining_time(seconds, len(waiting) - number, sum(dask_cluster.places(client).values()))
+                remaining = _remaining_time(
+                    seconds, len(waiting) - number, sum(dask_cluster.count_slots(client).values())
+                )
                 bar.update(task, completed=number, description=f"grading{remaining}")
                 name = for_terminal(submission.name, MAX_NAME)
                 self._say(f"{number} of {len(waiting)}: {name}: {message}{remaining}")
 
     def _cluster(self) -> AbstractContextManager[Client]:
         if self.options.scheduler:
-            return dask_cluster.remote(self.options.scheduler)
+            return dask_cluster.remote_cluster(self.options.scheduler)
         # Without a sandbox the runs share the loopback, whose bytes are counted, so only one runs at a time.
-        slots = dask_cluster.of_this_machine(MAX_SUBMISSIONS if self.options.sandbox else 1)
-        return dask_cluster.local(slots, self.folder / "work")
+        slots = dask_cluster.slots_of_this_machine(MAX_SUBMISSIONS if self.options.sandbox else 1)
+        return dask_cluster.local_cluster(slots, self.folder / "work")
 
     def _end(self, submission: Submission, outcome: Outcome | None) -> str:
         """Note what became of a submission, and return it in words."""
@@ -225,7 +227,7 @@ def _entries(folder: Path) -> list[Path]:
 
 def _settings(options: BatchOptions, journal: Path) -> Settings:
     """The batch's settings. Without a key in the options, the key is the journal's, or a new one."""
-    key = options.key if options.key is not None else key_of(journal) or secrets.token_hex(16)
+    key = options.key if options.key is not None else read_key(journal) or secrets.token_hex(16)
     isolation = "sandbox" if options.sandbox else "no_sandbox"
     return Settings(options.profile, key, options.seed, isolation, dask_cluster.GRADER)
 

@@ -1,6 +1,7 @@
-"""A batch's journal: its settings, then a line for each graded submission, on the disk before the next one counts.
+"""A batch's journal: one line with its settings, then one line per graded submission.
 
-It is appended to, or replaced as a whole. A kill can tear the last line at most, and a torn line counts as not written.
+A line is on the disk before the next submission counts. The file is appended to, or replaced as a whole. A kill can
+therefore tear the last line only, and a torn line counts as not written.
 """
 
 import json
@@ -19,12 +20,15 @@ STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 
 
 class JournalError(GraderError):
-    """The journal cannot be gone on with; the message is one line."""
+    """The batch cannot continue with this journal. The message is one line."""
 
 
 @checked_dataclass(frozen=True, config=STRICT)
 class Settings:
-    """What all grades of a batch have in common: the journal's first line. `grader` is the hash of its source."""
+    """What all grades of a batch have in common, in the journal's first line.
+
+    `grader` is the hash of the grader's source.
+    """
 
     profile: str
     key: str
@@ -36,9 +40,10 @@ class Settings:
 
 @checked_dataclass(frozen=True, config=STRICT)
 class Result:
-    """What became of one submission: a line of the journal, a row of the results.
+    """What became of one submission: one line of the journal, and one row of the results.
 
-    `source` is the hash of its files, `folder` the name of its report's folder, `lines` the points by rubric line.
+    `source` is the hash of its files. `folder` is the name of its report's folder. `lines` holds the points by rubric
+    line. `message` is the first thing to change.
     """
 
     name: str
@@ -53,7 +58,10 @@ class Result:
 
 @dataclass(frozen=True)
 class Content:
-    """What a journal says. `length` is where its last whole line ends, in bytes; `settings` None if it has no line."""
+    """What a journal says.
+
+    `settings` is None if it has no line. `length` is the number of bytes up to the end of its last whole line.
+    """
 
     settings: Settings | None
     results: list[Result]
@@ -61,7 +69,7 @@ class Content:
 
 
 def read(content: bytes) -> Content:
-    """Read a journal from its bytes, of which the last line may be torn; JournalError names a line that is damaged."""
+    """Read a journal from its bytes. The last line may be torn. Raises JournalError, which names a damaged line."""
     length = content.rfind(b"\n") + 1
     lines = content[:length].split(b"\n")[:-1]
     if not lines:
@@ -82,13 +90,13 @@ def _parse(line: bytes, kind: type[Line], number: int) -> Line:
 
 
 class Journal:
-    """A journal open for more lines. `results`: by folder the last one, for that is whose report lies there."""
+    """A journal that is open for more lines. `results` holds each folder's last result, whose report is there."""
 
     def __init__(self, path: Path, settings: Settings):
-        """Go on with the journal at `path`, or begin it. Raises JournalError if it is of other settings, or damaged."""
+        """Continue the journal at `path`, or begin it. Raises JournalError if it has other settings, or is damaged."""
         content = read(path.read_bytes() if path.exists() else b"")
         if content.settings:
-            _compare(content.settings, settings)
+            _check_same(content.settings, settings)
         self.results = {result.folder: result for result in content.results}
         self.file = path.open("ab")
         self.file.truncate(content.length)
@@ -103,7 +111,7 @@ class Journal:
         self.file.close()
 
     def add(self, result: Result) -> None:
-        """Add a line; it is on the disk when this returns."""
+        """Add a line. It is on the disk when this returns."""
         self._append(result)
         self.results[result.folder] = result
 
@@ -113,8 +121,8 @@ class Journal:
         os.fsync(self.file.fileno())
 
 
-def forget(path: Path, folders: set[str]) -> None:
-    """Take the results of these folders out of the journal at `path`, so that they are graded again."""
+def remove_results(path: Path, folders: set[str]) -> None:
+    """Remove the results of `folders` from the journal at `path`, so that these submissions are graded again."""
     if not path.exists():
         return
     content = read(path.read_bytes())
@@ -123,8 +131,8 @@ def forget(path: Path, folders: set[str]) -> None:
         write_whole(path, "".join(json.dumps(asdict(line)) + "\n" for line in lines))
 
 
-def _compare(had: Settings, wanted: Settings) -> None:
-    names = [field.name for field in fields(Settings) if getattr(had, field.name) != getattr(wanted, field.name)]
+def _check_same(existing: Settings, wanted: Settings) -> None:
+    names = [field.name for field in fields(Settings) if getattr(existing, field.name) != getattr(wanted, field.name)]
     if names == ["grader"]:
         raise JournalError("the grader has changed since this batch began: use another --output to grade all again")
     if names:
@@ -133,14 +141,14 @@ def _compare(had: Settings, wanted: Settings) -> None:
         )
 
 
-def key_of(path: Path) -> str | None:
-    """The key of the journal at `path`; None if there is none yet. Raises JournalError if it is damaged."""
+def read_key(path: Path) -> str | None:
+    """The key of the journal at `path`, or None if there is no journal yet. Raises JournalError if it is damaged."""
     settings = read(path.read_bytes() if path.exists() else b"").settings
     return settings.key if settings else None
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new file's name as lasting as its content."""
+    """Write a new file's name to the disk: syncing the file writes its content only."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -12,7 +12,7 @@ from grader.common.text import for_csv
 
 
 def write_results(results: list[Result], settings: Settings, folder: Path) -> None:
-    """Write `results.csv` and `results.json`; the key stays in the journal."""
+    """Write `results.csv` and `results.json`. The key is left out, because it may be secret."""
     common = {name: value for name, value in asdict(settings).items() if name != "key"}
     content = {**common, "results": [asdict(result) for result in results]}
     write_whole(folder / "results.json", json.dumps(content, indent=1) + "\n")
@@ -20,7 +20,7 @@ def write_results(results: list[Result], settings: Settings, folder: Path) -> No
 
 
 def as_csv(results: list[Result]) -> str:
-    """One row for each submission. No cell is one that a spreadsheet would compute."""
+    """The table with one row per submission. No cell is a formula for a spreadsheet."""
     lines = list(dict.fromkeys(line for result in results for line in result.lines))
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\n")

@@ -1,7 +1,7 @@
 """Certificates as Open Badges 3.0 (1EdTech, "Open Badges Specification", 3.0, 2024): an AchievementCredential, signed.
 
-The proof is a JSON Web Token (section 8.2.4, "JSON Web Token Proof Format") with EdDSA and Ed25519 (RFC 8037); the key
-is known by the issuer's id. A picture carries it in a text chunk (section 5.3, "Baked Badge").
+The proof is a JSON Web Token (section 8.2.4, "JSON Web Token Proof Format") with EdDSA and Ed25519 (RFC 8037). The
+issuer's id identifies the key. A picture carries the token in a text chunk (section 5.3, "Baked Badge").
 """
 
 import uuid
@@ -19,17 +19,21 @@ from grader.certificates.issuer import Issuer
 from grader.common.untrusted import UnreadableError, read
 
 CONTEXT = ["https://www.w3.org/ns/credentials/v2", "https://purl.imsglobal.org/spec/ob/v3p0/context-3.0.3.json"]
-CHUNK = "openbadgecredential"
+CHUNK = "openbadgecredential"  # the name of the picture's text chunk
 COURSE = "Distributed deep learning with Horovod"
 ALGORITHM = "EdDSA"
-MAX_BYTES = 8 * 2**20
+DAYS_PER_YEAR = 365.25  # on average, with leap years
+MAX_BYTES = 8 * 2**20  # of a certificate's file, some thirty times what this module writes
 
 State = Literal["valid", "tampered", "expired", "unknown issuer", "no certificate"]
 
 
 @dataclass(frozen=True)
 class Award:
-    """What a certificate says. `shown`: what the run showed, a sentence a line; `until`: None if it does not expire."""
+    """What a certificate says.
+
+    `shown`: what the run showed, one sentence per entry. `until`: when it expires, or None if it does not.
+    """
 
     name: str
     student: str
@@ -41,8 +45,8 @@ class Award:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What came of a verification; `award` and `issuer` are there if the signature is right."""
+class Verification:
+    """The result of a verification. `award` and `issuer` are None unless the signature is right."""
 
     state: State
     reason: str
@@ -92,15 +96,15 @@ def _stamp(moment: datetime) -> str:
 
 
 def bake(picture: Path, token: str, target: Path) -> None:
-    """Write the picture with the credential in it."""
+    """Write the picture with the credential inside."""
     info = PngInfo()
     info.add_itxt(CHUNK, token)
     with Image.open(picture) as image:
         image.save(target, format="PNG", pnginfo=info, dpi=image.info.get("dpi"))
 
 
-def token_of(path: Path) -> str:
-    """The credential in a baked picture, or in a file of its own; "" if there is none."""
+def read_token(path: Path) -> str:
+    """The credential in a picture, or in a file of its own. "" if there is none."""
     try:
         content = read(path, MAX_BYTES)
     except UnreadableError:
@@ -109,38 +113,39 @@ def token_of(path: Path) -> str:
         return content.decode("ascii", errors="ignore").strip()
     try:
         with Image.open(path) as image:
-            image.load()  # text may follow the pixels
+            image.load()  # the text chunk may follow the pixels
             return str(image.text.get(CHUNK, ""))
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError):
         return ""
 
 
-def verify(token: str, issuers: list[Issuer], now: datetime | None = None) -> Finding:
-    """Whether a credential was signed by one of `issuers` and holds at `now`, without any network."""
+def verify(token: str, issuers: list[Issuer], now: datetime | None = None) -> Verification:
+    """Verify without a network that one of `issuers` signed a credential, and that it has not expired at `now`."""
     try:
-        header, claimed = jwt.get_unverified_header(token), jwt.decode(token, options={"verify_signature": False})
+        header, unverified = jwt.get_unverified_header(token), jwt.decode(token, options={"verify_signature": False})
     except jwt.InvalidTokenError:
-        return Finding("no certificate", "it holds no signed credential")
-    issuer = next((one for one in issuers if one.id == header.get("kid")), None)
+        return Verification("no certificate", "it holds no signed credential")
+    issuer = next((issuer for issuer in issuers if issuer.id == header.get("kid")), None)
     if issuer is None:
-        name = claimed.get("issuer", {}).get("name") if isinstance(claimed.get("issuer"), dict) else None
-        return Finding("unknown issuer", f"its key is none of the {len(issuers)} known; it calls itself {name!r}")
-    try:  # the dates are looked at below, at `now`
+        name = unverified.get("issuer", {}).get("name") if isinstance(unverified.get("issuer"), dict) else None
+        return Verification("unknown issuer", f"its key is none of the {len(issuers)} known; it calls itself {name!r}")
+    try:
+        # The expiry is checked below, at `now`.
         dates = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
         claims = jwt.decode(token, issuer.key, [ALGORITHM], issuer=issuer.id, options=dates)
         award = _award(claims)
     except (jwt.InvalidTokenError, KeyError, IndexError, TypeError, ValueError):
-        return Finding("tampered", f"the signature of {issuer.name} does not fit what it says")
+        return Verification("tampered", f"the signature of {issuer.name} does not fit what it says")
     moment = now or datetime.now(UTC)
     if award.until and moment >= award.until:
-        return Finding("expired", f"it ended on {award.until:%Y-%m-%d}", award, issuer)
-    return Finding("valid", f"signed by {issuer.name}", award, issuer)
+        return Verification("expired", f"it ended on {award.until:%Y-%m-%d}", award, issuer)
+    return Verification("valid", f"signed by {issuer.name}", award, issuer)
 
 
 def _award(claims: dict) -> Award:
-    """What a credential with a right signature says."""
+    """What a credential says whose signature is right."""
     subject = claims["credentialSubject"]
-    names = {one["identityType"]: one["identityHash"] for one in subject["identifier"]}
+    names = {identity["identityType"]: identity["identityHash"] for identity in subject["identifier"]}
     until = claims.get("validUntil")
     return Award(
         names["name"], names["sourcedId"], subject["result"][0]["value"], (subject["achievement"]["description"],),
@@ -149,5 +154,5 @@ def _award(claims: dict) -> Award:
 
 
 def expiry(since: datetime, years: int | None) -> datetime | None:
-    """When a certificate ends that lasts so many years."""
-    return since + timedelta(days=round(365.25 * years)) if years else None
+    """When a certificate expires that is valid for so many years. None if it does not expire."""
+    return since + timedelta(days=round(DAYS_PER_YEAR * years)) if years else None

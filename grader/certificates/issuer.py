@@ -1,7 +1,7 @@
-"""The keys that sign certificates, and those that a verifier knows. `python -m grader create-key` makes the first.
+"""The private key that signs certificates, and the public keys that a verifier knows.
 
-The private key is written once, outside the repository, for its owner alone. Public keys are JSON Web Keys (RFC 7517,
-Ed25519 as in RFC 8037), one file an issuer, named by their thumbprint (RFC 7638); to give that file away is to publish.
+The private key is written once, outside the repository, and only its owner can read it. Public keys are JSON Web Keys
+(RFC 7517, Ed25519 as in RFC 8037). There is one file per issuer, named by the key's thumbprint (RFC 7638).
 """
 
 import hashlib
@@ -21,25 +21,24 @@ from grader.common.errors import GraderError
 from grader.common.private_file import once
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PRIVATE, ISSUERS = "private.pem", "issuers"
+PRIVATE, ISSUERS = "private.pem", "issuers"  # a file, and a folder of public keys
 
 
 class IssuerError(GraderError):
-    """There is no key to sign with, or none that may be used; the message is one line."""
+    """A key is missing, or must not be used. The message is one line."""
 
 
 @dataclass(frozen=True)
 class Issuer:
-    """Who issues certificates, by their public key; `id` is a URI made from it (RFC 9278)."""
+    """An issuer of certificates, and its public key. `id` is a URI made from the key (RFC 9278)."""
 
     name: str
     key: Ed25519PublicKey
 
     @property
     def thumbprint(self) -> str:
-        return hashlib.sha256(
-            json.dumps(_required(self.key), sort_keys=True, separators=(",", ":")).encode()
-        ).hexdigest()
+        members = json.dumps(_required_members(self.key), sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(members.encode()).hexdigest()
 
     @property
     def id(self) -> str:
@@ -49,23 +48,26 @@ class Issuer:
 
     def text(self) -> str:
         """The file that makes this issuer known to a verifier."""
-        return json.dumps({"name": self.name, "key": _required(self.key)}, indent=1) + "\n"
+        return json.dumps({"name": self.name, "key": _required_members(self.key)}, indent=1) + "\n"
 
 
-def home() -> Path:
-    """Where keys are kept: a folder of the user's."""
+def keys_folder() -> Path:
+    """The folder of the user's where keys are kept."""
     return Path(platformdirs.user_data_path("horovod-course"), "certificates")
 
 
-def make(folder: Path, name: str, rotate: bool = False) -> Path:
-    """Make a key to sign with; the path of its public part. Raises IssuerError if there is one, unless `rotate`."""
+def create_key(folder: Path, name: str, rotate: bool = False) -> Path:
+    """Create a key to sign with, and return the path of its public part.
+
+    Raises IssuerError if there is a key already, unless `rotate`, or if `folder` lies in the repository.
+    """
     private = folder / PRIVATE
     if folder.resolve().is_relative_to(REPOSITORY):
         raise IssuerError(f"{folder} lies in the repository: a private key must not")
     if private.exists() and not rotate:
         raise IssuerError(f"there is a key already, {private}; a second one, for use from now on: --rotate")
     private.unlink(missing_ok=True)
-    once(private, _new)
+    once(private, _new_private_key)
     issuer = Issuer(name, signing_key(folder).public_key())
     public = folder / ISSUERS / f"{issuer.thumbprint[:16]}.json"
     public.parent.mkdir(exist_ok=True)
@@ -73,14 +75,14 @@ def make(folder: Path, name: str, rotate: bool = False) -> Path:
     return public
 
 
-def _new() -> bytes:
+def _new_private_key() -> bytes:
     key = Ed25519PrivateKey.generate()
     plain = serialization.NoEncryption()
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
 
 
 def signing_key(folder: Path) -> Ed25519PrivateKey:
-    """The private key. Raises IssuerError if there is none, or others could read it."""
+    """The private key. Raises IssuerError if there is none, or if other users can read it."""
     private = folder / PRIVATE
     if not private.exists():
         raise IssuerError('there is no key to sign with: python -m grader create-key --name "Your institution"')
@@ -92,8 +94,8 @@ def signing_key(folder: Path) -> Ed25519PrivateKey:
     return key
 
 
-def known(paths: list[Path]) -> list[Issuer]:
-    """The issuers of files or folders of files. Raises IssuerError for one that is none, or is not there."""
+def load_issuers(paths: list[Path]) -> list[Issuer]:
+    """The issuers in files, or in folders of files. Raises IssuerError for a file that holds no public key."""
     files = [file for path in paths for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     return [_load(file) for file in files]
 
@@ -106,16 +108,16 @@ def _load(path: Path) -> Issuer:
         raise IssuerError(f"{path} is no issuer's public key: {error}") from None
 
 
-def of(folder: Path) -> Issuer:
-    """Who signs with the private key in `folder`. Raises IssuerError."""
+def signing_issuer(folder: Path) -> Issuer:
+    """The issuer that signs with the private key in `folder`. Raises IssuerError if there is none."""
     public = signing_key(folder).public_key()
-    mine = [one for one in known([folder / ISSUERS]) if one.key == public]
-    if not mine:
+    matches = [issuer for issuer in load_issuers([folder / ISSUERS]) if issuer.key == public]
+    if not matches:
         raise IssuerError(f"the public part of {folder / PRIVATE} is missing in {folder / ISSUERS}; rotate the key")
-    return mine[0]
+    return matches[0]
 
 
-def _required(key: Ed25519PublicKey) -> dict:
-    """The members of a public JWK that its thumbprint is made of."""
+def _required_members(key: Ed25519PublicKey) -> dict:
+    """The members of a public JWK from which its thumbprint is computed."""
     raw = key.public_bytes(serialization.Encoding.Raw, serialization.PublicFormat.Raw)
     return {"crv": "Ed25519", "kty": "OKP", "x": urlsafe_b64encode(raw).decode().rstrip("=")}

@@ -1,1 +1,1 @@
-"""The instructor's week: release, autograde, feedback, export, certify. nbgrader keeps the books, the grader judges."""
+"""A class with nbgrader, which keeps the points that the grader gives: from the release to the certificates."""

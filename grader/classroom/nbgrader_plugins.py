@@ -1,4 +1,4 @@
-"""What nbgrader calls of ours: late penalties, the LMS's table, and autograding without running code as oneself."""
+"""Plugins for nbgrader: late penalties, the LMS's table, and autograding that runs code in the sandbox only."""
 
 import csv
 import math
@@ -15,39 +15,40 @@ from traitlets import Enum, Float
 
 from grader.common.text import for_csv
 
-DAY = 24 * 3600
+DAY_SECONDS = 24 * 3600
 
 
 class PerDay(LateSubmissionPlugin):
-    """A share of the score for each day begun after the due date."""
+    """Takes off a share of the score for each day that has begun after the due date."""
 
     share = Float(0.0, min=0, max=1, help="of the score, for each day begun after the due date").tag(config=True)
 
     def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float:
         """The points to take off."""
-        return min(score, score * self.share * math.ceil(total_seconds_late / DAY))
+        return min(score, score * self.share * math.ceil(total_seconds_late / DAY_SECONDS))
 
 
 class LmsExport(ExportPlugin):
-    """A row a student, quoted, and without cells that a spreadsheet would compute."""
+    """Writes a table with one row per student. No cell is a formula for a spreadsheet."""
 
     def export(self, gradebook: Gradebook) -> None:
-        """Write the table to `to`, grades.csv by default."""
+        """Write the table to the path `to`, or to grades.csv."""
         assignments = sorted(gradebook.assignments, key=lambda assignment: assignment.name)
         columns = [f"{assignment.name} (of {assignment.max_score:g})" for assignment in assignments]
-        most = sum(assignment.max_score for assignment in assignments)
+        max_total = sum(assignment.max_score for assignment in assignments)
         with Path(self.to or "grades.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
-            writer.writerow(["student", "last name", "first name", "email", *columns, f"total (of {most:g})"])
+            writer.writerow(["student", "last name", "first name", "email", *columns, f"total (of {max_total:g})"])
             for student in sorted(gradebook.students, key=lambda student: student.id):
                 scores = [score(gradebook, assignment.name, student.id) for assignment in assignments]
                 names = (student.id, student.last_name or "", student.first_name or "", student.email or "")
-                written = ["" if one is None else one for one in scores]
-                writer.writerow(map(for_csv, [*names, *written, float(sum(one or 0 for one in scores))]))
+                cells = ["" if points is None else points for points in scores]
+                total = float(sum(points or 0 for points in scores))
+                writer.writerow(map(for_csv, [*names, *cells, total]))
 
 
 def score(gradebook: Gradebook, assignment: str, student: str) -> float | None:
-    """The points of a submission, penalty taken off; None if there is none."""
+    """The points of a submission after its late penalty. None if there is no submission."""
     try:
         submission = gradebook.find_submission(assignment, student)
     except MissingEntry:
@@ -56,12 +57,12 @@ def score(gradebook: Gradebook, assignment: str, student: str) -> float | None:
 
 
 class SafeAutograde(Autograde):
-    """nbgrader's autograding, in the grader's way: it executes nothing of a submission as oneself."""
+    """Replaces nbgrader's autograding by the grader's, which executes a submission in the sandbox only."""
 
     profile = Enum(("full", "fast"), "full", help="size of the four-worker runs").tag(config=True)
 
     def start(self) -> None:
-        """Grade what the options of nbgrader's command, or formgrader's button, name, in a process of its own."""
+        """Grade, in a new process, what nbgrader's command or formgrader's button has selected."""
         line = [sys.executable, "-m", "grader", "autograde", "--course", self.coursedir.root, "--profile", self.profile]
         if self.coursedir.student_id != "*":
             line += ["--student", self.coursedir.student_id]
@@ -73,5 +74,5 @@ class SafeAutograde(Autograde):
 
 
 def grade_safely() -> None:
-    """Make nbgrader use SafeAutograde: it has no setting for that, and its own runs what learners wrote as oneself."""
+    """Make nbgrader use SafeAutograde, for which it has no setting. Its own runs students' code as the instructor."""
     nbgrader.apps.api.Autograde = nbgrader.apps.autogradeapp.Autograde = SafeAutograde

@@ -1,4 +1,4 @@
-"""The pages of this folder, in which nothing but the templates themselves is taken for markup."""
+"""Loads the HTML templates of this folder. Values that are put into them are escaped."""
 
 from pathlib import Path
 
@@ -6,6 +6,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 
 
 def template(name: str) -> Template:
-    """The template called `name`; it fails on a value that is missing."""
+    """The template called `name`. Rendering it without one of its values is an error."""
     loader = FileSystemLoader(Path(__file__).parent)
     return Environment(loader=loader, autoescape=True, undefined=StrictUndefined).get_template(name)

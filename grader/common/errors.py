@@ -1,4 +1,4 @@
-"""What the user of a command can do something about."""
+"""The error that every command reports in one line."""
 
 
 class GraderError(Exception):

@@ -1,1 +1,1 @@
-"""Takes in a class's submissions."""
+"""Brings a class's submissions into `submitted/`, and reads them there."""

@@ -1,6 +1,6 @@
-"""Executes a learner's cells for display, in a kernel in the grader's sandbox. What comes out decides nothing.
+"""Executes a student's cells for display, in a kernel in the grader's sandbox. Their outputs earn no points.
 
-The kernel and the program that speaks with it are both inside: what reaches us is one file of a known size at most.
+The kernel and the program that controls it are both inside the sandbox. One file of limited size comes out of it.
 """
 
 import base64
@@ -14,29 +14,30 @@ from nbformat.v4 import new_output
 
 from grader.common.text import for_notebook, one_line
 from grader.sandbox import run_in_sandbox
-from grader.sandbox.guest_scripts import execute_cells as inside
+from grader.sandbox.guest_scripts import execute_cells
 from grader.sandbox.isolation import Isolation
 
-CELL_SECONDS = 20
-START_SECONDS = 60  # for Python and IPython, on a busy machine
-TOTAL_SECONDS = 120
-MAX_BYTES = 4 * 2**20  # of all outputs together
+CELL_SECONDS = 20  # for one cell: an answer needs less than a second
+START_SECONDS = 60  # for the start of Python and IPython, on a busy machine
+TOTAL_SECONDS = 120  # for all cells together
+MAX_BYTES = 4 * 2**20  # of all outputs together: an instructor's page must stay small
 MAX_LINES = 50  # of a traceback
-PNG = b"\x89PNG\r\n\x1a\n"
+MAX_REASON = 300  # characters that say why the cells were stopped
+PNG = b"\x89PNG\r\n\x1a\n"  # begins every PNG file
 
 
 def execute(sources: list[str], isolation: type[Isolation]) -> tuple[list[list[NotebookNode]], str]:
-    """Each cell's outputs, plain text and PNG pictures alone, and why not all were executed, or "".
+    """Each cell's outputs, with plain text and PNG pictures only, and why not all cells were executed, or "".
 
-    Raises isolation.IsolationError if the sandbox cannot be had; whatever the cells do is a result.
+    Raises isolation.IsolationError if the sandbox cannot be had. Whatever the cells do is a result.
     """
     if not sources:
         return [], ""
-    program = {run_in_sandbox.PROGRAM: Path(inside.__file__).read_bytes()}
-    asked = json.dumps({"cells": sources, "cell_seconds": CELL_SECONDS}).encode()
+    program = {run_in_sandbox.PROGRAM: Path(execute_cells.__file__).read_bytes()}
+    request = json.dumps({"cells": sources, "cell_seconds": CELL_SECONDS}).encode()
     try:
         content = run_in_sandbox.answer(
-            program, {"cells.json": asked}, MAX_BYTES, START_SECONDS + TOTAL_SECONDS, isolation
+            program, {"cells.json": request}, MAX_BYTES, START_SECONDS + TOTAL_SECONDS, isolation
         )
     except run_in_sandbox.NoAnswerError as error:
         return [[] for _ in sources], f"The cells could not be executed together: {error}."
@@ -44,19 +45,19 @@ def execute(sources: list[str], isolation: type[Isolation]) -> tuple[list[list[N
 
 
 def read(content: bytes, count: int) -> tuple[list[list[NotebookNode]], str]:
-    """What `execute` returns for `count` cells, from an answer that a cell may have written: whatever it is."""
+    """What `execute` returns for `count` cells. A cell may have written the content, so that it can be anything."""
     try:
-        found = json.loads(content)
-        outputs, stopped = list(found["outputs"]), str(found["stopped"])
+        answer = json.loads(content)
+        outputs, stopped = list(answer["outputs"]), str(answer["stopped"])
     except (ValueError, KeyError, TypeError, RecursionError):
         return [[] for _ in range(count)], "What the cells' kernel answered cannot be read."
-    shown = [[*_cleaned(output)] for output in outputs[:count]]
-    return shown + [[] for _ in range(count - len(shown))], one_line(stopped, 300)
+    cells = [[*_safe_outputs(cell)] for cell in outputs[:count]]
+    return cells + [[] for _ in range(count - len(cells))], one_line(stopped, MAX_REASON)
 
 
-def _cleaned(outputs: object) -> Iterator[NotebookNode]:
-    """The outputs that may be shown on an instructor's page: no markup, no script, no drawing but PNG."""
-    for output in outputs[: inside.MAX_OUTPUTS] if isinstance(outputs, list) else []:
+def _safe_outputs(outputs: object) -> Iterator[NotebookNode]:
+    """The outputs that are safe on an instructor's page: no markup, no script, and no pictures but PNG."""
+    for output in outputs[: execute_cells.MAX_OUTPUTS] if isinstance(outputs, list) else []:
         output = output if isinstance(output, dict) else {}
         kind = output.get("output_type")
         if kind == "stream":
@@ -69,10 +70,11 @@ def _cleaned(outputs: object) -> Iterator[NotebookNode]:
                 "error", ename=_text(output.get("ename")), evalue=_text(output.get("evalue")), traceback=traceback
             )
         elif kind in ("display_data", "execute_result"):
-            yield from _shown(output.get("data"))
+            yield from _safe_data(output.get("data"))
 
 
-def _shown(data: object) -> Iterator[NotebookNode]:
+def _safe_data(data: object) -> Iterator[NotebookNode]:
+    """A display's PNG picture, or else its plain text."""
     data = data if isinstance(data, dict) else {}
     picture = data.get("image/png")
     if picture and isinstance(picture, str):
@@ -88,5 +90,5 @@ def _shown(data: object) -> Iterator[NotebookNode]:
 
 
 def _text(value: object) -> str:
-    """Text without control characters but line ends, tabs and what colours it."""
-    return for_notebook(value[: inside.MAX_TEXT]) if isinstance(value, str) else ""
+    """Text for a notebook's output, or "" for a value that is no text."""
+    return for_notebook(value[: execute_cells.MAX_TEXT]) if isinstance(value, str) else ""

@@ -28,7 +28,7 @@ def certify(course: Course, profile: str, years: int | None, keys: Path) -> list
     IssuerError if there is no key to sign with.
     """
     course.check()
-    signer, key = issuer.of(keys), issuer.signing_key(keys)
+    signer, key = issuer.signing_issuer(keys), issuer.signing_key(keys)
     folder = certificates_folder(course)
     folder.mkdir(parents=True, exist_ok=True)
     pictures = []
@@ -66,7 +66,7 @@ def _award(course: Course, student: str, grade: Record, years: int | None) -> Aw
 
 def _write(award: Award, signer: Issuer, key: Ed25519PrivateKey, target: Path) -> None:
     """Write the picture that holds the credential, and the credential by itself, unless they say the same already."""
-    existing = credential.verify(credential.token_of(target), [signer])
+    existing = credential.verify(credential.read_token(target), [signer])
     if existing.state == "valid" and (existing.award.name, existing.award.grade, existing.award.until) == (
         award.name, award.grade, award.until,
     ):  # fmt: skip

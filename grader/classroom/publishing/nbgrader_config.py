@@ -1,4 +1,4 @@
-"""nbgrader's configuration of this course. `make release` wrote it here once; your changes stay."""
+"""nbgrader's configuration of this course. `make release` wrote it here once, and does not replace it."""
 
 from pathlib import Path
 
@@ -6,15 +6,17 @@ from grader.classroom import nbgrader_plugins
 from grader.classroom.collecting import collect
 from grader.notebooks.build import STUB
 
-nbgrader_plugins.grade_safely()  # nbgrader's own autograding and formgrader's button then do what `make autograde` does
+nbgrader_plugins.grade_safely()  # nbgrader's autograding and formgrader's button then do the same as `make autograde`
 
 c = get_config()  # noqa: F821  nbgrader provides it
 c.CourseDirectory.root = str(Path(__file__).parent)
 c.CourseDirectory.course_id = "distributed-deep-learning"
-c.Exchange.root = str(Path(__file__).parent / "exchange")  # on a cluster: a folder that all learners reach
+c.Exchange.root = str(Path(__file__).parent / "exchange")  # on a cluster, name a folder that all students can reach
 c.ExchangeFactory.collect = collect.SafeCollect
-c.ExchangeCollect.update = True  # what a student hands in later takes the place of what was collected
+c.ExchangeCollect.update = True  # a later submission replaces the one that was collected
 c.ClearSolutions.code_stub = {"python": STUB}
 c.ExportApp.plugin_class = nbgrader_plugins.LmsExport
 c.AssignLatePenalties.plugin_class = nbgrader_plugins.PerDay
-c.PerDay.share = 0.0  # of a notebook's score, for each day begun after the due date: 0.1 takes ten per cent a day
+c.PerDay.share = (
+    0.0  # of a notebook's score, per day that has begun after the due date: 0.1 takes off ten per cent per day
+)

@@ -91,7 +91,7 @@ class Class:
         """Let a batch grade with `does` on two slots of this machine."""
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(grade_batch, "grade_submission", lambda *task: does(*task))
-            patch.setattr(dask_cluster, "of_this_machine", lambda limit: TWO_SLOTS)
+            patch.setattr(dask_cluster, "slots_of_this_machine", lambda limit: TWO_SLOTS)
             patch.setenv("COLUMNS", "200")
             yield
 
@@ -232,13 +232,13 @@ def test_a_mistake_of_the_graders_costs_no_points_and_is_tried_again_with_the_sa
     group.add("anna", fails=1)
     group.add("bo")
     status, told = group.grade()
-    key = journal.key_of(group.output / "journal.jsonl")
+    key = journal.read_key(group.output / "journal.jsonl")
     assert (status, len(key)) == (1, 32)
     assert [row["name"] for row in group.rows()] == ["bo"]
     assert "the same command tries again: anna: ZeroDivisionError: a mistake of the grader's [bold]" in told
     assert group.grade()[0] == 0
     assert [row["points"] for row in group.rows()] == ["100", "100"]
-    assert journal.key_of(group.output / "journal.jsonl") == key
+    assert journal.read_key(group.output / "journal.jsonl") == key
 
 
 HOSTILE = [
@@ -312,13 +312,13 @@ def test_an_output_folder_among_the_submissions_is_refused(group: Class, capfd):
 
 def test_a_slot_has_its_share_of_the_machine():
     cores, gpus = list(range(18)), [f"GPU-{number}" for number in range(8)]
-    parts = [dask_cluster._share(cores, number, 4) for number in range(4)]
+    parts = [dask_cluster.share(cores, number, 4) for number in range(4)]
     assert [*chain(*parts)] == cores and {len(part) for part in parts} == {4, 5}
-    assert [dask_cluster._share(gpus, number, 2) for number in range(2)] == [gpus[:4], gpus[4:]]
-    here = dask_cluster.of_this_machine()
+    assert [dask_cluster.share(gpus, number, 2) for number in range(2)] == [gpus[:4], gpus[4:]]
+    here = dask_cluster.slots_of_this_machine()
     assert len(here) == 1 or all(len(slot.gpus or slot.cores) >= 4 for slot in here)
     assert [*chain(*(slot.cores for slot in here))] == CORES
-    assert len(dask_cluster.of_this_machine(most=1)) == 1
+    assert len(dask_cluster.slots_of_this_machine(max_slots=1)) == 1
 
 
 def listening() -> set[str]:
@@ -332,8 +332,8 @@ def listening() -> set[str]:
 
 def test_a_local_cluster_is_tied_to_its_cores_and_listens_on_the_loopback_only(tmp_path: Path):
     machine = [Slot(CORES[:1], []), Slot(CORES[-1:], ["GPU-1", "GPU-3"])]
-    with dask_cluster.local(machine, tmp_path / "work") as client:
-        assert list(dask_cluster.places(client).values()) == [1, 1]
+    with dask_cluster.local_cluster(machine, tmp_path / "work") as client:
+        assert list(dask_cluster.count_slots(client).values()) == [1, 1]
         assert listening() == {"127.0.0.1"}
         tied = client.run(lambda: (sorted(os.sched_getaffinity(0)), os.environ.get("CUDA_VISIBLE_DEVICES")))
     assert sorted(tied.values(), key=str) == sorted([(CORES[:1], None), (CORES[-1:], "GPU-1,GPU-3")], key=str)
@@ -381,7 +381,7 @@ def test_what_a_killed_batch_of_trusted_code_left_is_cleared_and_nothing_else(tm
         for place in ("work", "works")
     )
     until(lambda: all(psutil.Process(process.pid).environ() for process in (left, other)))  # empty while it starts
-    dask_cluster._clear(tmp_path / "work")
+    dask_cluster.clear_leftovers(tmp_path / "work")
     left.wait(timeout=10)  # its status went to the one who looked first
     assert other.poll() is None and not (tmp_path / "work").exists()
     other.kill()
@@ -455,8 +455,8 @@ def machines(scheduler, tmp_path: Path) -> Iterator[list[subprocess.Popen]]:
     """Two machines that offer the scheduler a slot each, or more."""
     program = "from grader.batch import dask_cluster; dask_cluster.join(sys.argv[2])"
     joined = [start(program, tmp_path, scheduler[1]) for _ in range(2)]
-    with dask_cluster.remote(scheduler[1]) as client:
-        until(lambda: len(dask_cluster.places(client)) >= 2)
+    with dask_cluster.remote_cluster(scheduler[1]) as client:
+        until(lambda: len(dask_cluster.count_slots(client)) >= 2)
     yield joined
     for machine in joined:
         os.killpg(machine.pid, signal.SIGKILL)
@@ -471,7 +471,7 @@ def test_a_cluster_of_machines_of_which_one_is_lost_grades_the_class(group: Clas
     os.killpg(machines[0].pid, signal.SIGKILL)
     assert batch.wait(timeout=120) == 0
     assert {row["name"]: row["points"] for row in group.rows()} == {f"s{number}": "100" for number in range(6)}
-    assert len(group.begun()) <= 6 + len(dask_cluster.of_this_machine())
+    assert len(group.begun()) <= 6 + len(dask_cluster.slots_of_this_machine())
 
 
 def test_a_lost_scheduler_is_one_line_and_the_same_command_goes_on(group: Class, scheduler, machines):

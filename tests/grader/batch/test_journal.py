@@ -39,16 +39,16 @@ def test_what_was_added_is_there_when_it_is_opened_again(path: Path):
         assert list(log.results.values()) == RESULTS
         assert log.results["anna-1"].points == 100
     assert path.read_bytes() == content
-    assert journal.key_of(path) == "a key"
+    assert journal.read_key(path) == "a key"
 
 
 def test_of_a_folder_the_last_result_counts_and_what_is_forgotten_is_not_there(path: Path):
     written(path, [*RESULTS, replace(RESULTS[0], source="b" * 64)])
     with Journal(path, SETTINGS) as log:
         assert log.results[RESULTS[0].folder].source == "b" * 64
-    journal.forget(path, {RESULTS[0].folder})
+    journal.remove_results(path, {RESULTS[0].folder})
     assert journal.read(path.read_bytes()).results == RESULTS[1:]
-    journal.forget(path.with_name("none"), {"x"})
+    journal.remove_results(path.with_name("none"), {"x"})
 
 
 def test_torn_at_every_byte_it_keeps_every_whole_line_and_takes_more(path: Path):

@@ -31,17 +31,17 @@ AWARD = Award(
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("keys")
-    issuer.make(folder, "A Made-Up School")
+    issuer.create_key(folder, "A Made-Up School")
     return folder
 
 
 @pytest.fixture(scope="module")
 def token(keys: Path) -> str:
-    return credential.sign(AWARD, issuer.of(keys), issuer.signing_key(keys))
+    return credential.sign(AWARD, issuer.signing_issuer(keys), issuer.signing_key(keys))
 
 
-def verified(token: str, keys: Path, now: datetime = NOW) -> credential.Finding:
-    return credential.verify(token, issuer.known([keys / issuer.ISSUERS]), now)
+def verified(token: str, keys: Path, now: datetime = NOW) -> credential.Verification:
+    return credential.verify(token, issuer.load_issuers([keys / issuer.ISSUERS]), now)
 
 
 def test_a_signed_one_is_valid_and_says_what_was_signed(token: str, keys: Path):
@@ -88,7 +88,7 @@ def test_another_algorithm_is_tampered(token: str, keys: Path):
     """`none`, and a secret made of the public key: the classic ways around a signature."""
     claims = jwt.decode(token, options={"verify_signature": False})
     kid = {"kid": jwt.get_unverified_header(token)["kid"]}
-    public = issuer.of(keys).key.public_bytes_raw()
+    public = issuer.signing_issuer(keys).key.public_bytes_raw()
     for forged in (jwt.encode(claims, None, "none", kid), jwt.encode(claims, public, "HS256", kid)):
         assert verified(forged, keys).state == "tampered"
 
@@ -99,21 +99,21 @@ def test_an_old_one_is_expired(token: str, keys: Path):
 
 
 def test_an_unknown_issuers_is_no_valid_one(token: str, tmp_path: Path):
-    issuer.make(tmp_path, "Another School")
+    issuer.create_key(tmp_path, "Another School")
     found = verified(token, tmp_path)
     assert found.state == "unknown issuer" and found.award is None
 
 
 def test_a_foreign_key_under_a_known_name_is_tampered(keys: Path, tmp_path: Path):
-    issuer.make(tmp_path, "A Made-Up School")
-    forged = credential.sign(AWARD, issuer.of(keys), issuer.signing_key(tmp_path))
+    issuer.create_key(tmp_path, "A Made-Up School")
+    forged = credential.sign(AWARD, issuer.signing_issuer(keys), issuer.signing_key(tmp_path))
     assert verified(forged, keys).state == "tampered"
 
 
 def test_a_strangers_name_does_not_steer_the_terminal(tmp_path: Path):
-    issuer.make(tmp_path / "theirs", "[/x] [link=https://evil.example]here[/link]")
+    issuer.create_key(tmp_path / "theirs", "[/x] [link=https://evil.example]here[/link]")
     (tmp_path / "theirs.jwt").write_text(
-        credential.sign(AWARD, issuer.of(tmp_path / "theirs"), issuer.signing_key(tmp_path / "theirs"))
+        credential.sign(AWARD, issuer.signing_issuer(tmp_path / "theirs"), issuer.signing_key(tmp_path / "theirs"))
     )
     done = run("verify", tmp_path / "theirs.jwt", home=tmp_path / "mine")
     assert done.returncode == 4 and "[/x] [link=" in done.stdout and "Traceback" not in done.stderr
@@ -127,8 +127,8 @@ def test_anything_else_is_no_certificate(text: str, keys: Path):
 def test_the_picture_carries_it(token: str, keys: Path, tmp_path: Path):
     picture.draw(AWARD, "A Made-Up School", tmp_path / "plain.png")
     credential.bake(tmp_path / "plain.png", token, tmp_path / "baked.png")
-    assert credential.token_of(tmp_path / "baked.png") == token
-    assert credential.token_of(tmp_path / "plain.png") == ""
+    assert credential.read_token(tmp_path / "baked.png") == token
+    assert credential.read_token(tmp_path / "plain.png") == ""
     with Image.open(tmp_path / "baked.png") as image:
         assert image.size[0] / image.size[1] == pytest.approx(297 / 210, abs=0.01)  # A4
 
@@ -142,7 +142,7 @@ def test_a_name_is_drawn_as_it_is(tmp_path: Path):
 def test_the_private_key_is_its_owners(keys: Path):
     assert stat.S_IMODE((keys / issuer.PRIVATE).stat().st_mode) == 0o600
     with pytest.raises(issuer.IssuerError, match="--rotate"):
-        issuer.make(keys, "Again")
+        issuer.create_key(keys, "Again")
 
 
 def test_an_open_key_is_refused(keys: Path, tmp_path: Path):
@@ -154,17 +154,17 @@ def test_an_open_key_is_refused(keys: Path, tmp_path: Path):
 
 def test_no_key_is_made_in_the_repository():
     with pytest.raises(issuer.IssuerError, match="repository"):
-        issuer.make(synthetic_class.SOLUTIONS / "keys", "A Made-Up School")
+        issuer.create_key(synthetic_class.SOLUTIONS / "keys", "A Made-Up School")
 
 
 def test_after_a_rotation_the_old_ones_are_still_valid(token: str, keys: Path, tmp_path: Path):
     rotated = tmp_path / "keys"
     shutil.copytree(keys, rotated)
     before = issuer.signing_key(rotated)
-    issuer.make(rotated, "A Made-Up School", rotate=True)
+    issuer.create_key(rotated, "A Made-Up School", rotate=True)
     assert issuer.signing_key(rotated).public_key() != before.public_key()
     assert verified(token, rotated).state == "valid"
-    new = credential.sign(AWARD, issuer.of(rotated), issuer.signing_key(rotated))
+    new = credential.sign(AWARD, issuer.signing_issuer(rotated), issuer.signing_key(rotated))
     assert (verified(new, rotated).state, verified(new, keys).state) == ("valid", "unknown issuer")
 
 
@@ -174,7 +174,7 @@ def test_all_who_passed_get_one_and_nobody_else(graded: Graded, keys: Path):
     passed = [name for name in names if record.load(graded.course.record(name, synthetic_class.PROGRAM)).passed]
     assert names[0] in passed and names[-1] not in passed
     assert sorted(path.stem for path in made) == passed
-    found = verified(credential.token_of(made[0]), keys, datetime.now(UTC))
+    found = verified(credential.read_token(made[0]), keys, datetime.now(UTC))
     assert (found.state, found.award.student) == ("valid", passed[0])
     before = made[0].read_bytes()
     certify.certify(graded.course, synthetic_class.PROFILE, None, keys)
@@ -188,7 +188,7 @@ def test_one_that_is_to_expire_replaces_one_that_is_not(graded: Graded, keys: Pa
     endless = made.read_bytes()
     certify.certify(course, synthetic_class.PROFILE, 2, keys)
     dated = made.read_bytes()
-    assert dated != endless and verified(credential.token_of(made), keys, datetime.now(UTC)).award.until
+    assert dated != endless and verified(credential.read_token(made), keys, datetime.now(UTC)).award.until
     certify.certify(course, synthetic_class.PROFILE, 2, keys)
     assert made.read_bytes() == dated
 
@@ -206,7 +206,7 @@ def test_nobody_gets_one_to_whom_the_instructor_has_given_no_points_by_hand(grad
 def test_a_key_of_another_kind_is_said_in_a_line(tmp_path: Path):
     (tmp_path / "key.json").write_text('{"name": "A School", "key": {"kty": "RSA", "n": "AQAB", "e": "AQAB"}}')
     with pytest.raises(issuer.IssuerError, match="no issuer's public key"):
-        issuer.known([tmp_path / "key.json"])
+        issuer.load_issuers([tmp_path / "key.json"])
 
 
 def run(*arguments: object, home: Path) -> subprocess.CompletedProcess:
@@ -216,10 +216,10 @@ def run(*arguments: object, home: Path) -> subprocess.CompletedProcess:
 
 
 def test_the_commands_tell_each_state(tmp_path: Path, token: str, keys: Path):
-    valid = credential.sign(replace(AWARD, until=None), issuer.of(keys), issuer.signing_key(keys))
+    valid = credential.sign(replace(AWARD, until=None), issuer.signing_issuer(keys), issuer.signing_key(keys))
     then = datetime(2020, 1, 1, tzinfo=UTC)  # whatever this machine's clock says
     over = replace(AWARD, since=then, until=then + timedelta(days=1))
-    past = credential.sign(over, issuer.of(keys), issuer.signing_key(keys))
+    past = credential.sign(over, issuer.signing_issuer(keys), issuer.signing_key(keys))
     (tmp_path / "good.jwt").write_text(valid + "\n")
     (tmp_path / "past.jwt").write_text(past + "\n")
     (tmp_path / "bad.jwt").write_text(changed(token, lambda content: content.update(name="Another")))

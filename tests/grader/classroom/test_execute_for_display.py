@@ -6,6 +6,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from grader.classroom.grading import execute_for_display
 from grader.sandbox.bubblewrap import Bubblewrap
+from grader.sandbox.guest_scripts import execute_cells
 from tests.conftest import REPOSITORY
 
 PICTURE = """
@@ -49,8 +50,8 @@ def test_what_dies_hangs_or_floods_is_told(monkeypatch: pytest.MonkeyPatch):
     assert "died" in killed.lower() or "Dead" in killed
     (flood, _), stopped = shown("for _ in range(10**6): print('x' * 100)", "print('after')")
     assert flood or stopped, "it is cut, or said to have been ended"
-    assert stopped.isprintable() and len(flood) <= execute_for_display.inside.MAX_OUTPUTS
-    assert all(len(output.get("text", "")) <= execute_for_display.inside.MAX_TEXT for output in flood)
+    assert stopped.isprintable() and len(flood) <= execute_cells.MAX_OUTPUTS
+    assert all(len(output.get("text", "")) <= execute_cells.MAX_TEXT for output in flood)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_an_answer_that_a_cell_wrote_itself_is_read_whatever_it_is(content: byte
 def test_of_a_flood_of_outputs_few_are_shown():
     content = b'{"outputs": [[' + b",".join([b'{"output_type": "error"}'] * 100_000) + b'], []], "stopped": ""}'
     (flood, rest), _ = execute_for_display.read(content, 2)
-    assert len(flood) == execute_for_display.inside.MAX_OUTPUTS and rest == []
+    assert len(flood) == execute_cells.MAX_OUTPUTS and rest == []
 
 
 def test_an_endless_loop_is_ended(monkeypatch: pytest.MonkeyPatch):
