@@ -1,4 +1,4 @@
-"""The journal of a batch: what a kill can leave of it, and what it refuses to go on with."""
+"""The journal of a batch: reading it after a kill, and refusing a damaged one."""
 
 import tempfile
 from dataclasses import replace
@@ -32,7 +32,7 @@ def written(path: Path, results: list[Result] = RESULTS) -> bytes:
     return path.read_bytes()
 
 
-def test_what_was_added_is_there_when_it_is_opened_again(path: Path):
+def test_added_results_are_read_back(path: Path):
     content = written(path)
     assert journal.read(content) == journal.Content(SETTINGS, RESULTS, len(content))
     with Journal(path, SETTINGS) as log:
@@ -42,7 +42,7 @@ def test_what_was_added_is_there_when_it_is_opened_again(path: Path):
     assert journal.read_key(path) == "a key"
 
 
-def test_of_a_folder_the_last_result_counts_and_what_is_forgotten_is_not_there(path: Path):
+def test_the_last_result_of_a_folder_counts_until_it_is_removed(path: Path):
     written(path, [*RESULTS, replace(RESULTS[0], source="b" * 64)])
     with Journal(path, SETTINGS) as log:
         assert log.results[RESULTS[0].folder].source == "b" * 64
@@ -51,7 +51,7 @@ def test_of_a_folder_the_last_result_counts_and_what_is_forgotten_is_not_there(p
     journal.remove_results(path.with_name("none"), {"x"})
 
 
-def test_torn_at_every_byte_it_keeps_every_whole_line_and_takes_more(path: Path):
+def test_a_torn_journal_keeps_its_whole_lines(path: Path):
     content = written(path)
     for length in range(len(content)):
         path.write_bytes(content[:length])
@@ -62,12 +62,12 @@ def test_torn_at_every_byte_it_keeps_every_whole_line_and_takes_more(path: Path)
         assert journal.read(path.read_bytes()).results == [*RESULTS[: max(0, lines - 1)], RESULTS[2]]
 
 
-def test_a_tail_of_zeros_as_a_power_cut_leaves_it_is_a_torn_line(path: Path):
+def test_zeros_at_the_end_are_a_torn_line(path: Path):
     content = written(path)
     assert journal.read(content + bytes(4096)).length == len(content)
 
 
-def test_a_damaged_line_is_named_and_nothing_is_written(path: Path):
+def test_a_damaged_line_is_reported_by_its_number(path: Path):
     lines = written(path).splitlines(keepends=True)
     for number in (2, 3, 4):
         damaged = b"".join([*lines[: number - 1], lines[number - 1].replace(b'"points"', b'"ponits"'), *lines[number:]])
@@ -84,7 +84,7 @@ def real() -> bytes:
 
 
 @given(content=st.binary(max_size=300))
-def test_any_bytes_give_a_clear_result(content: bytes):
+def test_any_bytes_are_read_or_reported(content: bytes):
     clear(content)
 
 
@@ -92,18 +92,21 @@ def test_any_bytes_give_a_clear_result(content: bytes):
     keep=st.integers(0, 900), middle=st.binary(max_size=20) | st.sampled_from([b"\n", b"{}\n", b"[" * 9999, b"NaN"]),
     skip=st.integers(0, 900),
 )  # fmt: skip
-def test_a_real_journal_with_any_part_replaced_gives_a_clear_result(keep: int, middle: bytes, skip: int):
+def test_a_journal_with_any_part_replaced_is_read_or_reported(keep: int, middle: bytes, skip: int):
     clear(real()[:keep] + middle + real()[skip:])
 
 
 def clear(content: bytes) -> None:
     try:
-        found = journal.read(content)
+        content_read = journal.read(content)
     except JournalError as error:
-        assert "damaged" in str(error) and "\n" not in str(error)
+        assert "damaged" in str(error)
+        assert "\n" not in str(error)
     else:
-        assert content[: found.length].count(b"\n") == (1 + len(found.results) if found.settings else 0)
-        assert b"\n" not in content[found.length :]
+        assert content[: content_read.length].count(b"\n") == (
+            1 + len(content_read.results) if content_read.settings else 0
+        )
+        assert b"\n" not in content[content_read.length :]
 
 
 @pytest.mark.parametrize(
@@ -115,10 +118,11 @@ def clear(content: bytes) -> None:
         ({"grader": "1" * 64}, "the grader has changed since this batch began: use another --output"),
     ],
 )
-def test_other_settings_are_refused_in_a_line_that_tells_no_key(changed: dict, message: str, path: Path):
+def test_other_settings_are_refused_without_showing_a_key(changed: dict, message: str, path: Path):
     content = written(path)
     with pytest.raises(JournalError) as refused:
         Journal(path, replace(SETTINGS, **changed))
     assert str(refused.value).startswith(message)
-    assert "a key" not in str(refused.value) and "secret" not in str(refused.value)
+    assert "a key" not in str(refused.value)
+    assert "secret" not in str(refused.value)
     assert path.read_bytes() == content

@@ -1,4 +1,4 @@
-"""A class of six, graded end to end: points as expected, and the same in gradebook, feedback, formgrader and table."""
+"""A class of six is graded from release to export. Gradebook, feedback, formgrader and table show the same points."""
 
 import csv
 import re
@@ -48,9 +48,11 @@ def test_every_grade_is_as_expected(graded: Graded, number: int, assignment: str
 
 @pytest.mark.parametrize(("number", "assignment"), ALL)
 def test_the_gradebook_holds_the_graders_points(graded: Graded, number: int, assignment: str):
-    found = in_gradebook(graded.course, synthetic_class.name(number), assignment)
-    assert found["score"] == pytest.approx(points(graded.course, synthetic_class.name(number), assignment), abs=0.01)
-    assert not found["needs_manual_grade"]
+    submission = in_gradebook(graded.course, synthetic_class.name(number), assignment)
+    assert submission["score"] == pytest.approx(
+        points(graded.course, synthetic_class.name(number), assignment), abs=0.01
+    )
+    assert not submission["needs_manual_grade"]
 
 
 def test_the_table_agrees_with_the_gradebook(graded: Graded):
@@ -68,11 +70,13 @@ def test_the_table_agrees_with_the_gradebook(graded: Graded):
 def test_formgrader_shows_the_same_points(graded: Graded):
     api: NbGraderAPI = graded.course.api
     for assignment in (*synthetic_class.NOTEBOOKS, synthetic_class.PROGRAM):
-        listed = {one["student"]: one for one in api.get_submissions(assignment)}
+        listed = {submission["student"]: submission for submission in api.get_submissions(assignment)}
         for number in range(STUDENTS):
-            one = listed[synthetic_class.name(number)]
-            assert one["autograded"]
-            assert one["score"] == pytest.approx(points(graded.course, one["student"], assignment), abs=0.01)
+            submission = listed[synthetic_class.name(number)]
+            assert submission["autograded"]
+            assert submission["score"] == pytest.approx(
+                points(graded.course, submission["student"], assignment), abs=0.01
+            )
 
 
 def page(graded: Graded, student: str, assignment: str) -> str:
@@ -81,13 +85,13 @@ def page(graded: Graded, student: str, assignment: str) -> str:
 
 @pytest.mark.parametrize(("number", "assignment"), ALL)
 def test_feedback_shows_the_same_points(graded: Graded, number: int, assignment: str):
-    """nbgrader's page heads with "(Score: x / y)"."""
+    """nbgrader's page shows "(Score: x / y)" in its heading."""
     student = synthetic_class.name(number)
     shown = re.search(r"\(Score: ([\d.]+) / ([\d.]+)\)", page(graded, student, assignment))
     assert float(shown[1]) == pytest.approx(points(graded.course, student, assignment), abs=0.01)
 
 
-def test_a_mistyped_student_is_one_line(graded: Graded, capsys):
+def test_an_unknown_student_is_reported_in_one_line(graded: Graded, capsys):
     assert main(["autograde", "--course", str(graded.course.root), "--student", "nobody"]) == 2
     assert "no submission of nobody in" in capsys.readouterr().err
 
@@ -99,44 +103,50 @@ def test_feedback_is_released(graded: Graded):
 
 def test_feedback_holds_the_harness_report(graded: Graded):
     text = page(graded, NO_WARMUP, synthetic_class.PROGRAM)
-    assert "of 100 points" in text and "srcdoc=" in text and "warmup" in text.lower()
+    assert "of 100 points" in text
+    assert "srcdoc=" in text
+    assert "warmup" in text.lower()
 
 
 def test_no_page_holds_a_hidden_test(graded: Graded):
-    """Neither right answers nor what they are computed with."""
+    """A page shows neither right answers nor the key that hidden tests are drawn with."""
     for number, assignment in ALL:
         text = page(graded, synthetic_class.name(number), assignment)
         assert "expected: " not in text
         assert graded.course.key not in text
 
 
-def test_what_a_learner_prints_is_escaped(graded: Graded):
+def test_printed_markup_is_escaped(graded: Graded):
     text = page(graded, SPY, synthetic_class.NOTEBOOKS[0])
-    assert "<script>alert(1)</script>" not in text and "&lt;script&gt;alert(1)" in text
-    assert "\x1b" not in graded.output and "\x07" not in text
+    assert "<script>alert(1)</script>" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "\x1b" not in graded.output
+    assert "\x07" not in text
 
 
-def test_a_cell_sees_no_secrets(graded: Graded):
+def test_a_cell_can_read_no_secrets(graded: Graded):
     path = (
         graded.course.folder("autograded", SPY, synthetic_class.NOTEBOOKS[0]) / f"{synthetic_class.NOTEBOOKS[0]}.ipynb"
     )
     outputs = [str(cell.get("outputs")) for cell in nbformat.read(path, as_version=4).cells]
-    (seen,) = [text for text in outputs if "FOUND" in text]
-    assert "FOUND []" in seen and "NETWORK b''" in seen
+    (output,) = [text for text in outputs if "FOUND" in text]
+    assert "FOUND []" in output
+    assert "NETWORK b''" in output
 
 
-def test_garbage_is_told_to_its_learner(graded: Graded):
+def test_an_unreadable_notebook_is_explained_to_the_student(graded: Graded):
     assert "From the grader" in page(graded, GARBAGE, synthetic_class.NOTEBOOKS[0])
     assert "hand in the .ipynb" in page(graded, GARBAGE, synthetic_class.NOTEBOOKS[0]).replace("&#46;", ".")
 
 
-def test_a_killed_kernel_costs_its_own_notebook_alone(graded: Graded):
-    told = record.load(graded.course.record(KILLED, synthetic_class.NOTEBOOKS[0])).problems
-    assert len(told) == 1 and "DeadKernelError" in told[0]
+def test_a_killed_kernel_affects_only_its_own_notebook(graded: Graded):
+    problems = record.load(graded.course.record(KILLED, synthetic_class.NOTEBOOKS[0])).problems
+    assert len(problems) == 1
+    assert "DeadKernelError" in problems[0]
     assert record.load(graded.course.record(KILLED, synthetic_class.NOTEBOOKS[1])).problems == []
 
 
-def test_checks_that_a_learner_rewrote_count_for_nothing(graded: Graded):
+def test_rewritten_checks_earn_no_points(graded: Graded):
     path = (
         graded.course.folder("autograded", FORGER, synthetic_class.NOTEBOOKS[1])
         / f"{synthetic_class.NOTEBOOKS[1]}.ipynb"
@@ -144,15 +154,17 @@ def test_checks_that_a_learner_rewrote_count_for_nothing(graded: Graded):
     checks = [
         cell for cell in nbformat.read(path, as_version=4).cells if cell.metadata.get("nbgrader", {}).get("grade")
     ]
-    assert checks and all("1000" not in cell.source and cell.metadata.nbgrader.points < 10 for cell in checks)
+    assert checks
+    assert all("1000" not in cell.source and cell.metadata.nbgrader.points < 10 for cell in checks)
 
 
-def test_the_summary_has_every_cell(graded: Graded):
+def test_the_summary_shows_every_graded_cell(graded: Graded):
     text = (graded.course.root / "export" / "summary.html").read_text()
     cells = [*(id for ids in synthetic_class.ANSWERS.values() for id in ids), "four_workers"]
     for id in cells:
         assert f"<h2>{id} " in text
-    assert text.count("data:image/png;base64,") == len(cells) and 'alt="Distribution' in text
+    assert text.count("data:image/png;base64,") == len(cells)
+    assert 'alt="Distribution' in text
 
 
 def copy(graded: Graded, target: Path) -> Course:
@@ -175,24 +187,25 @@ def test_a_second_run_changes_nothing(graded: Graded, tmp_path: Path):
     assert [in_gradebook(course, synthetic_class.name(n), name) for n, name in ALL] == grades
 
 
-def test_a_release_that_nbgrader_refuses_leaves_the_earlier_one(graded: Graded, tmp_path: Path):
-    """A lesson gets a graded cell more, after submissions."""
+def test_a_refused_release_leaves_the_earlier_one(graded: Graded, tmp_path: Path):
+    """nbgrader refuses another graded cell in a lesson that has submissions."""
     course, name, solutions = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[1], tmp_path / "solutions"
     shutil.copytree(synthetic_class.SOLUTIONS, solutions)
     before = {
         path: path.read_bytes() for step in ("source", "release") for path in (course.root / step).rglob("*.ipynb")
     }
-    text, other = ((solutions / f"{one}.py").read_text() for one in (name, "07_famous_results"))
+    text, other = ((solutions / f"{lesson}.py").read_text() for lesson in (name, "07_famous_results"))
     moved = other[other.index('exercise="updates_made"') - 5 :].split("\n# %%")[0]
     (solutions / "07_famous_results.py").unlink()
     (solutions / f"{name}.py").write_text(f"{text}\n{moved}\n")
     with pytest.raises(CourseError, match=f"{name} cannot be made: .*[Cc]annot add or remove"):
         release(course, solutions)
     assert {path: path.read_bytes() for path in before} == before
-    assert name in course.assignments and not list(course.root.glob("release-*"))
+    assert name in course.assignments
+    assert not list(course.root.glob("release-*"))
 
 
-def test_a_student_taken_out_of_the_gradebook_ends_nothing(graded: Graded, tmp_path: Path):
+def test_a_student_removed_from_the_gradebook_stops_nothing(graded: Graded, tmp_path: Path):
     course = copy(graded, tmp_path / "work")
     with course.gradebook as gradebook:
         gradebook.remove_student(NO_WARMUP)
@@ -200,7 +213,8 @@ def test_a_student_taken_out_of_the_gradebook_ends_nothing(graded: Graded, tmp_p
     assert autograde(course, OPTIONS, Console(quiet=True)).failures == {}
     assert release_feedback(course, Console(quiet=True)).failures == []
     export(course)
-    assert NO_WARMUP not in {student for student, _ in course.graded} and len(course.graded) == len(ALL) - 3
+    assert NO_WARMUP not in {student for student, _ in course.graded}
+    assert len(course.graded) == len(ALL) - 3
 
 
 def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_path: Path):
@@ -214,7 +228,9 @@ def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_pat
     with course.gradebook as gradebook:
         grade = gradebook.find_grade("trust_ratio_check", name, name, NO_WARMUP)
         assert (grade.auto_score, grade.manual_score, grade.score) == (0, 2.5, 2.5)
-    (course.folder("autograded", NO_WARMUP, name) / ".ipynb_checkpoints").mkdir()  # JupyterLab's, who opened it there
+    (
+        course.folder("autograded", NO_WARMUP, name) / ".ipynb_checkpoints"
+    ).mkdir()  # JupyterLab makes this folder when somebody opens the notebook
     make_page(course, NO_WARMUP, name)
     text = (course.folder("feedback", NO_WARMUP, name) / f"{name}.html").read_text()
     assert "Half of it was right, orally." in text
@@ -225,18 +241,19 @@ def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_pat
     )
 
 
-def test_a_changed_submission_is_graded_again_and_no_other(graded: Graded, tmp_path: Path):
+def test_only_a_changed_submission_is_graded_again(graded: Graded, tmp_path: Path):
     course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
     good = course.folder("submitted", RIGHT, name) / f"{name}.ipynb"
     shutil.copy(good, course.folder("submitted", GARBAGE, name) / good.name)
     before = snapshot(course)
     assert autograde(course, OPTIONS, Console(quiet=True)).failures == {}
     changed = {path for path, content in snapshot(course).items() if before[path] != content}
-    assert changed and all(GARBAGE in path and name in path for path in changed)
+    assert changed
+    assert all(GARBAGE in path and name in path for path in changed)
     assert points(course, GARBAGE, name) == points(course, RIGHT, name)
 
 
-def test_a_late_submission_loses_its_share_by_day(graded: Graded, tmp_path: Path):
+def test_a_late_submission_loses_a_share_per_day(graded: Graded, tmp_path: Path):
     course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
     config = course.root / "nbgrader_config.py"
     config.write_text(config.read_text().replace("c.PerDay.share = 0.0", "c.PerDay.share = 0.1"))
@@ -249,8 +266,8 @@ def test_a_late_submission_loses_its_share_by_day(graded: Graded, tmp_path: Path
     assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(0.8 * full)
 
 
-def test_nbgraders_own_autograde_goes_the_same_way(graded: Graded, tmp_path: Path):
-    """What formgrader's button calls: with nbgrader's own, the cell would have run as oneself."""
+def test_nbgraders_autograde_uses_the_grader(graded: Graded, tmp_path: Path):
+    """formgrader's button calls this. nbgrader's own autograding would have run the cell as the instructor."""
     course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
     course.record(SPY, name).unlink()
     result = course.api.autograde(name, SPY)

@@ -1,4 +1,4 @@
-"""What takes minutes: a class of thirty, and autograding that is killed."""
+"""Tests that take minutes: a class of thirty, and autograding that is killed."""
 
 import subprocess
 import sys
@@ -17,8 +17,8 @@ from tests.support import synthetic_class
 pytestmark = pytest.mark.slow
 
 
-def test_a_class_of_thirty(tmp_path: Path):
-    """Hostile ones, garbage and all: each as expected, and the books agree."""
+def test_a_class_of_thirty_is_graded_as_expected(tmp_path: Path):
+    """Hostile submissions are among them. Each grade is as expected, and the gradebook agrees."""
     course = synthetic_class.make(tmp_path / "work", len(synthetic_class.LEARNERS))
     console = Console(width=200)
     options = AutogradeOptions(profile=synthetic_class.PROFILE)
@@ -33,7 +33,7 @@ def test_a_class_of_thirty(tmp_path: Path):
     assert len(course.graded) == 3 * len(synthetic_class.LEARNERS)
 
 
-def test_autograding_goes_on_where_it_was_killed(tmp_path: Path):
+def test_killed_autograding_continues(tmp_path: Path):
     course, name = synthetic_class.make(tmp_path / "work", 3), synthetic_class.NOTEBOOKS[1]
     line = [sys.executable, "-m", "grader", "autograde", "--course", str(course.root), "--assignment", name]
     process = subprocess.Popen(line, stdout=subprocess.DEVNULL)
@@ -43,7 +43,8 @@ def test_autograding_goes_on_where_it_was_killed(tmp_path: Path):
         time.sleep(0.05)
     process.kill()
     process.wait()
-    assert first.exists() and not course.record(synthetic_class.name(2), name).exists()
+    assert first.exists()
+    assert not course.record(synthetic_class.name(2), name).exists()
     before = first.read_bytes()
     assert subprocess.run(line, capture_output=True, check=False).returncode == 0
     assert first.read_bytes() == before

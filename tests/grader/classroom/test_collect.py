@@ -1,4 +1,4 @@
-"""nbgrader's collect from an exchange in which everybody can write: real nbgrader, hostile neighbours."""
+"""Collecting with the real nbgrader from an exchange in which every user can write."""
 
 import getpass
 import os
@@ -14,7 +14,7 @@ from grader.classroom.course import CONFIG, Course
 from grader.classroom.publishing import release
 
 NAME = "06_techniques"
-ME = getpass.getuser()  # the one student who has an account here
+ME = getpass.getuser()  # the only student with an account on this machine
 EARLY, LATE = "2026-01-02 03:04:05.000006 UTC", "2026-01-03 03:04:05.000006 UTC"
 
 
@@ -28,7 +28,7 @@ def inbound(tmp_path: Path) -> Path:
     return folder
 
 
-def handed_in(inbound: Path, student: str, stamp: str = EARLY, text: str = "{}") -> Path:
+def submit(inbound: Path, student: str, stamp: str = EARLY, text: str = "{}") -> Path:
     folder = inbound / f"{student}+{NAME}+{stamp}+x"
     folder.mkdir()
     (folder / f"{NAME}.ipynb").write_text(text)
@@ -37,7 +37,7 @@ def handed_in(inbound: Path, student: str, stamp: str = EARLY, text: str = "{}")
 
 
 def collect(inbound: Path, *options: str) -> tuple[Course, str]:
-    """The course after `nbgrader collect`, and what was said."""
+    """The course after `nbgrader collect`, and the log."""
     root = inbound.parents[2]
     line = [Path(sys.executable).with_name("nbgrader"), "collect", NAME, *options]
     environment = os.environ | {"PATH": programs_path()}  # as in an activated environment: nbgrader calls alembic
@@ -46,11 +46,11 @@ def collect(inbound: Path, *options: str) -> tuple[Course, str]:
     return Course(root), done.stderr
 
 
-def test_links_pipes_and_files_of_others_stay_where_they_are(inbound: Path, tmp_path: Path):
+def test_links_pipes_and_files_of_other_users_are_not_collected(inbound: Path, tmp_path: Path):
     (tmp_path / "solved").write_text("the answers")
     (tmp_path / "ada").mkdir()
     (tmp_path / "ada" / "train.py").write_text("hers")
-    folder = handed_in(inbound, ME)
+    folder = submit(inbound, ME)
     (folder / f"{NAME}.ipynb").unlink()
     (folder / f"{NAME}.ipynb").symlink_to(tmp_path / "solved")
     (folder / "my_assignment").symlink_to(tmp_path / "ada")
@@ -60,57 +60,59 @@ def test_links_pipes_and_files_of_others_stay_where_they_are(inbound: Path, tmp_
     if os.getuid() == 0:
         (folder / "more" / "others.py").write_text("not mine")
         os.chown(folder / "more" / "others.py", 12345, 12345)
-    course, said = collect(inbound)
-    found = course.folder("submitted", ME, NAME)
-    files = sorted(str(path.relative_to(found)) for path in found.rglob("*") if path.is_file())
-    assert files == ["more/own.py", "timestamp.txt"] and not any(path.is_symlink() for path in found.rglob("*"))
-    assert said.count("left out of") == (4 if os.getuid() == 0 else 3)
+    course, log = collect(inbound)
+    collected = course.folder("submitted", ME, NAME)
+    files = sorted(str(path.relative_to(collected)) for path in collected.rglob("*") if path.is_file())
+    assert files == ["more/own.py", "timestamp.txt"]
+    assert not any(path.is_symlink() for path in collected.rglob("*"))
+    assert log.count("left out of") == (4 if os.getuid() == 0 else 3)
 
 
-def test_nobody_hands_in_for_another_and_no_name_ends_the_collection(inbound: Path, tmp_path: Path):
-    handed_in(inbound, ME, text="mine")
-    handed_in(inbound, "ada", LATE)
-    handed_in(inbound, "..", LATE)
-    handed_in(inbound, "eve", "no time at all")
+def test_nobody_can_submit_in_the_name_of_another(inbound: Path, tmp_path: Path):
+    submit(inbound, ME, text="mine")
+    submit(inbound, "ada", LATE)
+    submit(inbound, "..", LATE)
+    submit(inbound, "eve", "no time at all")
     (inbound / f"bob+{NAME}+{EARLY}+x").symlink_to(tmp_path)
     if os.getuid() == 0:
-        forged = handed_in(inbound, ME, LATE, text="in my name")
+        forged = submit(inbound, ME, LATE, text="in my name")
         for path in (forged, *forged.iterdir()):
             os.chown(path, 12345, 12345)
-    course, said = collect(inbound)
+    course, log = collect(inbound)
     assert [path.name for path in (course.root / "submitted").iterdir() if (path / NAME).exists()] == [ME]
     assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "mine"
-    assert (
-        f"it belongs to {ME}, not to ada" in said and said.count("not collected") == 3
-    )  # nbgrader sees no name that begins with a dot
+    assert f"it belongs to {ME}, not to ada" in log
+    assert log.count("not collected") == 3  # nbgrader itself ignores a name that begins with a dot
 
 
-def test_no_name_and_no_depth_ends_the_collection(inbound: Path):
-    handed_in(inbound, ME, text="mine")
-    for name in (f"+{NAME}+{EARLY}+x", f"z+{NAME}+nonsense+x"):  # no name, and a time that is none: both "nobody's"
+def test_neither_a_name_nor_deep_folders_stop_the_collection(inbound: Path):
+    submit(inbound, ME, text="mine")
+    for name in (f"+{NAME}+{EARLY}+x", f"z+{NAME}+nonsense+x"):  # no name, and an invalid time: nobody's
         (inbound / name).mkdir()
-    deep = handed_in(inbound, ME, LATE)
+    deep = submit(inbound, ME, LATE)
     for _ in range(60):
         deep = deep / "a"
     deep.mkdir(parents=True)
-    course, said = collect(inbound)
-    assert f"+{NAME}" in said and "deep" in said
+    course, log = collect(inbound)
+    assert f"+{NAME}" in log
+    assert "deep" in log
     shutil.rmtree(next(inbound.glob(f"{ME}+{NAME}+{LATE}*")))
     course, _ = collect(inbound)
     assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "mine"
 
 
-def test_what_is_handed_in_later_takes_the_place_of_what_was_collected(inbound: Path):
-    handed_in(inbound, ME, text="first")
+def test_a_later_submission_replaces_the_collected_one(inbound: Path):
+    submit(inbound, ME, text="first")
     collect(inbound)
-    handed_in(inbound, ME, LATE, text="second")
+    submit(inbound, ME, LATE, text="second")
     course, _ = collect(inbound)
     assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "second"
     course, _ = collect(inbound)
     assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "second"
 
 
-def test_where_ids_are_no_accounts_all_are_collected(inbound: Path):
-    handed_in(inbound, "ada")
-    course, said = collect(inbound, "--ExchangeCollect.check_owner=False")
-    assert (course.folder("submitted", "ada", NAME) / f"{NAME}.ipynb").exists() and "not collected" not in said
+def test_without_accounts_all_submissions_are_collected(inbound: Path):
+    submit(inbound, "ada")
+    course, log = collect(inbound, "--ExchangeCollect.check_owner=False")
+    assert (course.folder("submitted", "ada", NAME) / f"{NAME}.ipynb").exists()
+    assert "not collected" not in log

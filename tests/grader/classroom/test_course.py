@@ -1,4 +1,4 @@
-"""Before the first release there is no course, and every command says so in one line."""
+"""Commands before the first release, when there is no course yet."""
 
 from pathlib import Path
 

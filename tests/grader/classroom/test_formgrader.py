@@ -1,4 +1,4 @@
-"""formgrader, from a real Jupyter server in the course's folder: what it lists and shows of a graded class."""
+"""formgrader shows a graded class. A real Jupyter server runs in the course's folder."""
 
 import json
 import os
@@ -21,7 +21,7 @@ START_SECONDS = 180
 
 @pytest.fixture(scope="module")
 def get(graded: Graded) -> Iterator[Callable[[str], str]]:
-    """A function that fetches a page of the server."""
+    """Start the server, and return a function that fetches one of its pages."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -59,36 +59,42 @@ def _wait(fetch: Callable[[str], str]) -> None:
 
 
 def listed(get: Callable[[str], str], assignment: str) -> dict[str, dict]:
-    return {one["student"]: one for one in json.loads(get(f"formgrader/api/submissions/{assignment}"))}
+    return {
+        submission["student"]: submission for submission in json.loads(get(f"formgrader/api/submissions/{assignment}"))
+    }
 
 
 @pytest.mark.parametrize("assignment", [*synthetic_class.NOTEBOOKS, synthetic_class.PROGRAM])
-def test_it_lists_all_submissions_with_their_points(graded: Graded, get: Callable[[str], str], assignment: str):
-    found = listed(get, assignment)
-    assert len(found) == STUDENTS
-    for student, one in found.items():
-        assert one["autograded"] and not one["needs_manual_grade"]
-        assert one["score"] == pytest.approx(points(graded.course, student, assignment), abs=0.01)
+def test_formgrader_lists_all_submissions_with_their_points(graded: Graded, get: Callable[[str], str], assignment: str):
+    submissions = listed(get, assignment)
+    assert len(submissions) == STUDENTS
+    for student, submission in submissions.items():
+        assert submission["autograded"]
+        assert not submission["needs_manual_grade"]
+        assert submission["score"] == pytest.approx(points(graded.course, student, assignment), abs=0.01)
 
 
 def shown(get: Callable[[str], str], student: str, assignment: str) -> str:
     """The page on which an instructor gives points by hand."""
     notebooks = json.loads(get(f"formgrader/api/submitted_notebooks/{assignment}/{assignment}"))
-    (id,) = [one["id"] for one in notebooks if one["student"] == student]
+    (id,) = [notebook["id"] for notebook in notebooks if notebook["student"] == student]
     return get(f"formgrader/submissions/{id}/")
 
 
-def test_it_shows_the_answers_the_judgement_and_a_place_for_points(get: Callable[[str], str]):
+def test_formgrader_shows_the_judgement_and_fields_for_points(get: Callable[[str], str]):
     text = shown(get, synthetic_class.name(1), synthetic_class.NOTEBOOKS[1])
     assert "0 of 4 points" in text
-    assert 'class="score' in text and "comment" in text
+    assert 'class="score' in text
+    assert "comment" in text
 
 
-def test_it_shows_the_harness_report(get: Callable[[str], str]):
+def test_formgrader_shows_the_harness_report(get: Callable[[str], str]):
     text = shown(get, synthetic_class.name(1), synthetic_class.PROGRAM)
-    assert "of 100 points" in text and "srcdoc=" in text
+    assert "of 100 points" in text
+    assert "srcdoc=" in text
 
 
-def test_it_runs_no_learners_script(get: Callable[[str], str]):
+def test_formgrader_runs_no_students_script(get: Callable[[str], str]):
     text = shown(get, synthetic_class.name(2), synthetic_class.NOTEBOOKS[0])
-    assert "<script>alert(1)</script>" not in text and "&lt;script&gt;alert(1)" in text
+    assert "<script>alert(1)</script>" not in text
+    assert "&lt;script&gt;alert(1)" in text

@@ -1,4 +1,4 @@
-"""Taking submissions in: folders, archives, hostile names, and what may lie in nbgrader's `submitted/`."""
+"""Importing submissions from folders and archives, with hostile names, and reading nbgrader's `submitted/`."""
 
 import io
 import os
@@ -26,7 +26,7 @@ FILES = {
 
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
-    """A course with one released assignment, as far as intake looks."""
+    """A course with one released assignment, with as much of it as the import needs."""
     (tmp_path / "work" / "release" / NAME).mkdir(parents=True)
     return Course(tmp_path / "work")
 
@@ -62,54 +62,55 @@ def test_a_folder_or_archive_becomes_nbgraders_folders(course: Course, tmp_path:
     assert (bob.notebook, bob.program) == (NOTEBOOK, {"train.py": b"print()"})
     assert bob.timestamp is None, "in an archive the student could have written it"
     assert student_submission.unrecognised_paths(course) == []
-    assert not list(course.root.rglob("*.py.py")) and not list(course.root.rglob(f"{NAME}.py"))
+    assert not list(course.root.rglob("*.py.py"))
+    assert not list(course.root.rglob(f"{NAME}.py"))
 
 
-def test_two_names_that_become_one_are_told_apart_by_the_instructor(course: Course, tmp_path: Path):
+def test_two_names_with_the_same_id_are_refused(course: Course, tmp_path: Path):
     source = in_folder({f"a b/{NAME}.ipynb": NOTEBOOK, f"a-b/{NAME}.ipynb": NOTEBOOK}, tmp_path / "in")
     with pytest.raises(import_submissions.SubmissionImportError, match="'a b' and 'a-b' would both be the student a-b"):
         import_submissions.import_submissions(source, course)
     assert not (course.root / "submitted").exists()
 
 
-def test_of_several_notebooks_the_highest_counts(course: Course, tmp_path: Path):
+def test_the_highest_of_several_notebooks_counts(course: Course, tmp_path: Path):
     files = {f"ada/old/{NAME}.ipynb": b"old", f"ada/{NAME}.ipynb": b"new", f"ada/z/y/{NAME}.ipynb": b"older"}
-    count, left = import_submissions.import_submissions(in_folder(files, tmp_path / "in"), course)
-    assert count == 1 and sorted(left) == [f"ada/old/{NAME}.ipynb", f"ada/z/y/{NAME}.ipynb"]
+    count, ignored = import_submissions.import_submissions(in_folder(files, tmp_path / "in"), course)
+    assert count == 1
+    assert sorted(ignored) == [f"ada/old/{NAME}.ipynb", f"ada/z/y/{NAME}.ipynb"]
     assert student_submission.read_submission(course, "ada", NAME).notebook == b"new"
 
 
-def test_a_name_is_one_student_in_all_of_moodles_assignments_and_two_of_one_name_are_refused(
-    course: Course, tmp_path: Path
-):
-    one, other = (f"Ada L_{number}_assignsubmission_{{}}_/{NAME}.ipynb" for number in (5, 6))
+def test_moodles_numbers_distinguish_students_within_one_archive(course: Course, tmp_path: Path):
+    first, second = (f"Ada L_{number}_assignsubmission_{{}}_/{NAME}.ipynb" for number in (5, 6))
     import_submissions.import_submissions(
-        zipped({one.format("file"): NOTEBOOK, one.format("onlinetext"): NOTEBOOK}, tmp_path / "a.zip"), course
+        zipped({first.format("file"): NOTEBOOK, first.format("onlinetext"): NOTEBOOK}, tmp_path / "a.zip"), course
     )
-    import_submissions.import_submissions(zipped({other.format("file"): NOTEBOOK}, tmp_path / "b.zip"), course)
+    import_submissions.import_submissions(zipped({second.format("file"): NOTEBOOK}, tmp_path / "b.zip"), course)
     assert list(student_submission.find_submissions(course)) == [("Ada-L", NAME)]
     with pytest.raises(import_submissions.SubmissionImportError, match="would both be the student Ada-L"):
         import_submissions.import_submissions(
-            zipped({one.format("file"): NOTEBOOK, other.format("file"): NOTEBOOK}, tmp_path / "c.zip"), course
+            zipped({first.format("file"): NOTEBOOK, second.format("file"): NOTEBOOK}, tmp_path / "c.zip"), course
         )
 
 
 @pytest.mark.parametrize("pack", [in_folder, zipped])
-def test_a_class_in_one_folder_is_its_students(course: Course, tmp_path: Path, pack: Callable):
+def test_a_folder_around_the_whole_class_is_ignored(course: Course, tmp_path: Path, pack: Callable):
     files = {f"class/{name}/{NAME}.ipynb": NOTEBOOK for name in ("ada", "bob")} | {"__MACOSX/class/x.ipynb": b""}
     assert import_submissions.import_submissions(pack(files, tmp_path / "in"), course) == (2, [])
     assert list(student_submission.find_submissions(course)) == [("ada", NAME), ("bob", NAME)]
 
 
-def test_work_under_another_name_is_told(course: Course, tmp_path: Path):
+def test_work_under_another_name_is_reported(course: Course, tmp_path: Path):
     names = [f"bob/{NAME} (1).ipynb", f"eve/{NAME}.zip", f"ada/{NAME}-Copy1.ipynb"]
     files = {f"ada/{NAME}.ipynb": NOTEBOOK, "ada/.ipynb_checkpoints/x.ipynb": b""} | dict.fromkeys(names, b"")
-    count, left = import_submissions.import_submissions(zipped(files, tmp_path / "in"), course)
-    assert count == 1 and sorted(left) == sorted(names)
+    count, ignored = import_submissions.import_submissions(zipped(files, tmp_path / "in"), course)
+    assert count == 1
+    assert sorted(ignored) == sorted(names)
 
 
 @pytest.mark.parametrize("pack", [zipped, tarred])
-def test_no_name_leads_out_of_the_folder(course: Course, tmp_path: Path, pack: Callable):
+def test_no_path_leads_out_of_the_folder(course: Course, tmp_path: Path, pack: Callable):
     names = [
         f"../../evil/{NAME}.ipynb",
         f"/evil/{NAME}.ipynb",
@@ -124,7 +125,7 @@ def test_no_name_leads_out_of_the_folder(course: Course, tmp_path: Path, pack: C
     assert {path.relative_to(course.root).parts[0] for path in course.root.rglob("*.ipynb")} == {"submitted"}
 
 
-def test_links_and_devices_in_an_archive_are_passed_over(course: Course, tmp_path: Path):
+def test_links_and_devices_in_an_archive_are_ignored(course: Course, tmp_path: Path):
     path = tmp_path / "in.tar"
     with tarfile.open(path, "w") as archive:
         for name, kind in ((f"ada/{NAME}.ipynb", tarfile.SYMTYPE), (f"bob/{NAME}.ipynb", tarfile.FIFOTYPE)):
@@ -136,14 +137,14 @@ def test_links_and_devices_in_an_archive_are_passed_over(course: Course, tmp_pat
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\3\4" + b"\0" * 100, b"\x1f\x8b" + b"\0" * 50, b"text"])
-def test_a_damaged_archive_is_one_line(course: Course, tmp_path: Path, content: bytes):
+def test_a_damaged_archive_is_reported_in_one_line(course: Course, tmp_path: Path, content: bytes):
     (tmp_path / "in.zip").write_bytes(content)
     with pytest.raises(import_submissions.SubmissionImportError) as error:
         import_submissions.import_submissions(tmp_path / "in.zip", course)
     assert "\n" not in str(error.value)
 
 
-def test_a_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
+def test_an_archive_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
     import_submissions.import_submissions(
         zipped({f"ada/{NAME}.ipynb": b"0" * 200_000_000}, tmp_path / "in.zip"), course
     )
@@ -160,12 +161,12 @@ def test_a_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
         ("", "name-"), ("ада", "name-"), ("ада_5_assignsubmission_file_", "name-"),
     ],
 )  # fmt: skip
-def test_an_id_is_plain(name: str, student: str):
+def test_a_students_id_has_plain_characters_only(name: str, student: str):
     assert import_submissions.student_id(name).startswith(student)
     assert student_submission.STUDENT.fullmatch(student)
 
 
-def test_odd_things_in_submitted_are_named_and_left_alone(course: Course, tmp_path: Path):
+def test_unrecognised_paths_in_submitted_are_reported(course: Course, tmp_path: Path):
     submitted = course.root / "submitted"
     (submitted / "ada" / NAME).mkdir(parents=True)
     (submitted / "a b\x1b[2J").mkdir()
@@ -179,7 +180,7 @@ def test_odd_things_in_submitted_are_named_and_left_alone(course: Course, tmp_pa
 
 
 @pytest.mark.parametrize("stamp", ["", "yesterday", "2026-13-45 99:99:99 UTC", "../../etc", "9" * 200, "\x00"])
-def test_a_stamp_that_is_none_is_none(course: Course, stamp: str):
+def test_an_invalid_time_stamp_is_ignored(course: Course, stamp: str):
     folder = course.folder("submitted", "ada", NAME)
     folder.mkdir(parents=True)
     (folder / "timestamp.txt").write_text(stamp)
@@ -187,7 +188,7 @@ def test_a_stamp_that_is_none_is_none(course: Course, stamp: str):
 
 
 @pytest.mark.parametrize("kind", ["text", "pipe", "folder", "link"])
-def test_a_stamp_that_nbgrader_could_not_read_is_removed(course: Course, kind: str):
+def test_an_invalid_time_stamp_is_removed(course: Course, kind: str):
     path = course.folder("submitted", "ada", NAME) / "timestamp.txt"
     path.parent.mkdir(parents=True)
     made = {"text": lambda: path.write_text("soon"), "pipe": lambda: os.mkfifo(path), "folder": path.mkdir,
@@ -206,12 +207,14 @@ def test_links_are_not_followed(course: Course, tmp_path: Path):
     (tmp_path / "secret").write_text("abcdefgh12345678")
     for name in (f"{NAME}.ipynb", "submission_secret.txt", "timestamp.txt", "my_assignment"):
         (folder / name).symlink_to(tmp_path / "secret")
-    found = student_submission.read_submission(course, "ada", NAME)
-    assert (found.notebook, found.program, found.timestamp) == (None, {}, None)
-    assert "abcdefgh" not in found.secret and found.problem and found.program_problem
+    submission = student_submission.read_submission(course, "ada", NAME)
+    assert (submission.notebook, submission.program, submission.timestamp) == (None, {}, None)
+    assert "abcdefgh" not in submission.secret
+    assert submission.problem
+    assert submission.program_problem
 
 
-def test_what_no_folder_can_hold_costs_nobody_else_anything(course: Course, tmp_path: Path):
+def test_an_unwritable_file_does_not_stop_the_import(course: Course, tmp_path: Path):
     files = {
         **FILES,
         f"eve/{NAME}.ipynb": NOTEBOOK, "eve/my_assignment/" + "\u5b66" * 100 + ".py": b"",
@@ -224,7 +227,7 @@ def test_what_no_folder_can_hold_costs_nobody_else_anything(course: Course, tmp_
         assert (course.folder("submitted", student, NAME) / f"{NAME}.ipynb").read_bytes() == NOTEBOOK
 
 
-def test_a_submission_of_which_nothing_can_be_written_is_there_all_the_same(course: Course, tmp_path: Path):
-    """Its notebook's folder is a file: it is graded, as one without a notebook."""
+def test_a_submission_without_writable_files_still_counts(course: Course, tmp_path: Path):
+    """Its notebook's folder is a file. It is graded like a submission without a notebook."""
     files = {f"eve/{NAME}.ipynb/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}.ipynb": NOTEBOOK}
     assert import_submissions.import_submissions(zipped(files, tmp_path / "class.zip"), course)[0] == 2
