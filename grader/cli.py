@@ -1,4 +1,4 @@
-"""The options of each command of `python -m grader`. What a command does is in `commands` or `classroom_commands`.
+"""The options of each command of `python -m grader`. What a command does is in `commands` or `classroom.commands`.
 
 Reading the command line imports neither PyTorch, matplotlib nor nbgrader, because each takes a second or two.
 """
@@ -10,7 +10,8 @@ from pathlib import Path
 from rich.console import Console
 
 from cifar.cli import OneLineParser, positive
-from grader import classroom_commands, commands
+from grader import commands
+from grader.classroom import commands as classroom_commands
 
 COURSE = Path("grader") / "work"
 PROFILES = ("full", "fast")
