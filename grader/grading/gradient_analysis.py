@@ -1,4 +1,4 @@
-"""What the workers' logs say of their gradients, and of the weights that these gradients gave."""
+"""Compares the workers' gradients, and the weights that these gradients gave."""
 
 import math
 import statistics
@@ -9,7 +9,10 @@ from grader.run.worker_log import Worker
 
 
 def first_difference(workers: list[Worker]) -> int | None:
-    """The first update (from 1; 0: before the first) after which the workers' weights differ; None if they never do."""
+    """The number of the first update after which the workers' weights differ.
+
+    It is 0 if they differ before the first update, and None if they never do.
+    """
     if len({worker.first.start if worker.first else None for worker in workers}) > 1:
         return 0
     for step, updates in enumerate(zip(*(worker.updates for worker in workers), strict=False), start=1):
@@ -22,10 +25,10 @@ def first_difference(workers: list[Worker]) -> int | None:
 class Averaging:
     """How one update's applied gradients compare with the workers' own ones.
 
-    `cosine_to_mean`: the least cosine, over the workers, between what was applied and the mean of all workers'
-    gradients. `cosine_to_own`: the same with each worker's own gradient. `cosine_to_rank0`: the same with that of
-    rank 0. `length_ratio`: length of what was applied divided by that of the mean. It is 4 for a sum over 4 workers,
-    and less than 1 where gradients are clipped.
+    `cosine_to_mean` is the cosine between a worker's applied gradient and the mean of all workers' own gradients. It is
+    that of the worker with the smallest one. `cosine_to_own` is the same with the worker's own gradient instead of the
+    mean, and `cosine_to_rank0` the same with the own gradient of rank 0. `length_ratio` is the length of the applied
+    gradient divided by that of the mean. It is 4 for a sum over 4 workers, and less than 1 where gradients are clipped.
     """
 
     update: int
@@ -36,8 +39,8 @@ class Averaging:
 
 
 def averaging(workers: list[Worker]) -> list[Averaging]:
-    """One entry for each update that all workers made and whose gradients were seen on all, finite and not zero."""
-    found = []
+    """One entry for each update that all workers made and whose gradients on all workers are finite and not zero."""
+    entries = []
     for updates in zip(*(worker.updates for worker in workers), strict=False):
         own, applied = [update.local for update in updates], [update.applied for update in updates]
         if not all(vector and len(vector) == PROJECTIONS and _usable(vector) for vector in own + applied):
@@ -45,7 +48,7 @@ def averaging(workers: list[Worker]) -> list[Averaging]:
         mean = [statistics.fmean(column) for column in zip(*own, strict=True)]
         if not _usable(mean):
             continue
-        found.append(
+        entries.append(
             Averaging(
                 updates[0].update,
                 cosine_to_mean=min(cosine(vector, mean) for vector in applied),
@@ -54,15 +57,15 @@ def averaging(workers: list[Worker]) -> list[Averaging]:
                 length_ratio=statistics.fmean(math.hypot(*vector) for vector in applied) / math.hypot(*mean),
             )
         )
-    return found
+    return entries
 
 
 def _usable(vector: list[float]) -> bool:
-    """Whether angles can be computed with it: not zero, not a number that is none, nothing that overflows."""
+    """Whether angles can be computed: the vector is not zero, has no NaN, and its square does not overflow."""
     return 1e-30 < math.hypot(*vector) < 1e30
 
 
-def cosine(one: list[float], other: list[float]) -> float:
-    """Cosine of the angle between two vectors that are not zero, -1 to 1."""
-    product = math.fsum(a * b for a, b in zip(one, other, strict=True))
-    return product / (math.hypot(*one) * math.hypot(*other))
+def cosine(left: list[float], right: list[float]) -> float:
+    """The cosine, -1 to 1, of the angle between two vectors that are not zero."""
+    product = math.fsum(a * b for a, b in zip(left, right, strict=True))
+    return product / (math.hypot(*left) * math.hypot(*right))

@@ -1,4 +1,4 @@
-"""Says of a run that no longer moves which workers wait for which collective, at which update, and why that may be."""
+"""Tells the learner which workers of a hanging run wait for which collective, at which update, and why that may be."""
 
 import re
 from collections import defaultdict
@@ -9,10 +9,12 @@ from pydantic import TypeAdapter
 from grader.common import untrusted
 from grader.common.contract import WORKERS
 from grader.common.text import one_line
+from grader.run.hooks.grader_observer.log_format import Frame
 from grader.sandbox.run_paths import RunPaths
 
-Frame = tuple[str, int, str]  # file, line, function
-FRAMES = TypeAdapter(list[Frame])  # innermost call first
+FRAMES = TypeAdapter(list[Frame])  # the innermost call comes first
+MAX_STACK_BYTES = 65536  # of a stack file, from its end; one stack has less than 10,000 bytes
+MAX_FILE_LENGTH = 60  # characters of a file's name that are shown
 GRADIENTS = "the all-reduce of the gradients"
 # Functions of Horovod and of the course in which a worker waits for the others, in a learner's words.
 COLLECTIVES = {
@@ -30,16 +32,16 @@ PUBLIC = re.compile(r"^(grouped_)?(allreduce|broadcast|allgather|alltoall|reduce
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a worker stands. `waits_for` is empty if it is in no collective; `line` 0 if its stack is not known."""
+class Position:
+    """Where a worker is. `waits_for` is empty if it is in no collective. `line` is 0 if its stack is not known."""
 
     updates: int
     waits_for: str
     file: str
     line: int
 
-    def told(self, ranks: list[int]) -> str:
-        """In words, of the workers that stand here."""
+    def describe(self, ranks: list[int]) -> str:
+        """Says in words that the workers `ranks` are here."""
         where = f" ({self.file}, line {self.line})" if self.line else ""
         several = len(ranks) > 1
         wait, are = ("wait", "are") if several else ("waits", "is")
@@ -48,49 +50,54 @@ class Place:
 
 
 def describe(seconds: float, updates: list[int], running: set[int], paths: RunPaths) -> str:
-    """One line for the learner about a run that has not moved for so long."""
-    gone = [rank for rank in range(WORKERS) if rank not in running]
-    places = {rank: place(paths, rank, updates[rank]) for rank in range(WORKERS) if rank in running}
-    alike = defaultdict(list)
-    for rank, where in places.items():
-        alike[where].append(rank)
-    told = [where.told(ranks) for where, ranks in alike.items()]
-    told += [f"{_workers(gone)} {'have' if len(gone) > 1 else 'has'} ended"] if gone else []
-    return f"Stopped: no update for {seconds:.0f} s. {'; '.join(told)}. {_likely(places, updates, gone)}"
+    """Returns one line for the learner about a run that has made no update for `seconds`.
+
+    `updates` is how many updates each worker has made. `running` are the ranks whose processes still run.
+    """
+    ended = [rank for rank in range(WORKERS) if rank not in running]
+    positions = {rank: position(paths, rank, updates[rank]) for rank in range(WORKERS) if rank in running}
+    ranks_by_position = defaultdict(list)
+    for rank, where in positions.items():
+        ranks_by_position[where].append(rank)
+    parts = [where.describe(ranks) for where, ranks in ranks_by_position.items()]
+    parts += [f"{_workers(ended)} {'have' if len(ended) > 1 else 'has'} ended"] if ended else []
+    mistake = _likely_mistake(list(positions.values()), updates, ended)
+    return f"Stopped: no update for {seconds:.0f} s. {'; '.join(parts)}. {mistake}"
 
 
 def _workers(ranks: list[int]) -> str:
     return f"worker{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
 
 
-def _likely(places: dict[int, Place], updates: list[int], gone: list[int]) -> str:
-    """The likely mistake."""
-    waiting = [where for where in places.values() if where.waits_for]
+def _likely_mistake(positions: list[Position], updates: list[int], ended: list[int]) -> str:
+    waiting = [where for where in positions if where.waits_for]
     if not waiting:
         return "No worker waits for another one: is there an endless loop?"
-    if len(set(updates)) > 1 or (gone and len(waiting) == len(places)):
+    if len(set(updates)) > 1 or (ended and len(waiting) == len(positions)):
         return "All workers need equally many batches: one that has fewer leaves the others waiting."
     if any(updates) and len({where.waits_for == GRADIENTS for where in waiting}) > 1:
         return (
             "Some have finished the epoch, others have not: give all workers equally many batches, and call the same "
             "collectives on all of them (is one inside `if hvd.rank() == 0`?)."
         )
-    if len({(where.file, where.line) for where in places.values()}) > 1 or gone:
+    if len({(where.file, where.line) for where in positions}) > 1 or ended:
         return "Every worker must call the same collectives in the same order: is one inside `if hvd.rank() == 0`?"
     return "All wait in the same place: do they call it with tensors of the same names and shapes?"
 
 
-def place(paths: RunPaths, rank: int, updates: int) -> Place:
-    """Where a worker stands, by the last stack that its observer wrote."""
+def position(paths: RunPaths, rank: int, updates: int) -> Position:
+    """Where a worker is, by the last stack that its observer wrote."""
     frames = _last_stack(paths, rank)
-    own = next((frame for frame in frames if _is_learners(frame[0], paths)), None)
-    file, line = (one_line(own[0].rsplit("/", 1)[-1][:60]), own[1]) if own else ("", 0)
-    return Place(updates, _collective(frames), file, line)
+    own = next((frame for frame in frames if _is_learners(frame.file, paths)), None)
+    if own is None:
+        return Position(updates, _collective(frames), file="", line=0)
+    file = one_line(own.file.rsplit("/", 1)[-1][:MAX_FILE_LENGTH])
+    return Position(updates, _collective(frames), file, own.line)
 
 
 def _last_stack(paths: RunPaths, rank: int) -> list[Frame]:
     try:
-        lines = untrusted.read(paths.stack(rank), 65536, tail=True).split(b"\n")[:-1]
+        lines = untrusted.read(paths.stack(rank), MAX_STACK_BYTES, tail=True).split(b"\n")[:-1]
         return FRAMES.validate_json(lines[-1])
     except (untrusted.UnreadableError, IndexError, ValueError):
         return []
@@ -101,9 +108,9 @@ def _is_learners(file: str, paths: RunPaths) -> bool:
 
 
 def _collective(frames: list[Frame]) -> str:
-    """What a stack waits for: the outermost call into Horovod says it best."""
-    calls = [(file, name) for file, _, name in frames if "/horovod/" in file or name in COLLECTIVES]
-    for file, name in reversed(calls):
+    """What a stack waits for. The outermost call into Horovod is the one that the learner knows."""
+    calls = [frame for frame in frames if "/horovod/" in frame.file or frame.function in COLLECTIVES]
+    for file, _, name in reversed(calls):
         if name in COLLECTIVES and name != "synchronize":
             return COLLECTIVES[name]
         if PUBLIC.match(name):

@@ -1,4 +1,4 @@
-"""Runs a submission with `horovodrun` on four workers, isolated as the caller says, under a watchdog."""
+"""Runs a submission with `horovodrun` on four workers. The caller chooses the isolation. A watchdog may stop it."""
 
 import contextlib
 import threading
@@ -18,14 +18,15 @@ from grader.run.worker_log import updates_so_far
 from grader.sandbox.isolation import Isolation
 from grader.sandbox.run_paths import RunPaths
 
-SAMPLE_SECONDS = 0.5  # between two looks at a run
+SAMPLE_SECONDS = 0.5  # the time between two looks at a run: looking costs time that the run needs
 
 
 @dataclass(frozen=True)
 class Run:
-    """How a run ended: by itself with the exit status `status`, or by the watchdog, which says why in `stopped`.
+    """How a run ended.
 
-    `outside` is what was seen without the program's help. `isolation` says what held the run.
+    It ended by itself with the exit status `status`, or the watchdog stopped it for the reason `stopped`. `outside` is
+    what the grader observed without the program's help. `isolation` says in words what isolated the run.
     """
 
     status: int | None
@@ -44,13 +45,11 @@ def command(paths: RunPaths, profile: Profile, seed: int) -> list[str]:
     ]  # fmt: skip
 
 
-def run(
-    paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation], console: Console
-) -> Run:  # fmt: skip
+def run(paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation], console: Console) -> Run:
     """Launch the submission, show its progress, wait for its end, and bring what it wrote into `paths`.
 
-    Nothing that the run started is left when this returns, also after an interrupt. Raises isolation.IsolationError if
-    the isolation cannot be had.
+    All processes that the run started have ended when this returns, also after an interrupt. Raises
+    isolation.IsolationError if this machine cannot provide the isolation.
     """
     paths.observe.mkdir()
     paths.output.mkdir()
@@ -86,13 +85,14 @@ def _bring_out(written: RunPaths, paths: RunPaths) -> None:
         **{written.worker_log(rank): contract.MAX_WORKER_LOG_BYTES for rank in range(WORKERS)},
     }
     for path, max_bytes in limits.items():
-        with contextlib.suppress(untrusted.UnreadableError):  # one byte too many stays one byte too many
+        with contextlib.suppress(untrusted.UnreadableError):
             copy = paths.root / path.relative_to(written.root)
+            # A file that is too long is copied with one byte more than is allowed, so that its reader refuses it too.
             copy.write_bytes(untrusted.read(path, max_bytes + 1, tail=True))
 
 
 def _keep_output(stream, path: Path) -> None:
-    """Drain the run's output for ever, so that it never blocks, but keep only its first part."""
+    """Read the run's output to its end, so that the run never blocks, and keep only its first part."""
     with path.open("wb") as file:
         while chunk := stream.read1(65536):
             file.write(chunk[: max(0, contract.MAX_OUTPUT_BYTES - file.tell())])

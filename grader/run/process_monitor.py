@@ -1,4 +1,4 @@
-"""What can be seen of a run from outside, whatever its program says: processes, loopback bytes, files written."""
+"""Observes a run from outside, whatever its program says: its processes, loopback bytes, and the files it writes."""
 
 import contextlib
 import threading
@@ -15,19 +15,23 @@ from grader.common.contract import CHECKPOINT, METRICS
 
 WATCHED = (CHECKPOINT, METRICS)
 WRITTEN = inotify_simple.flags.CLOSE_WRITE | inotify_simple.flags.MOVED_TO
-LOOK_FOR = WRITTEN | inotify_simple.flags.OPEN | inotify_simple.flags.MODIFY  # equal events in a row count as one
-PROCESS_TABLE_EVERY = 4  # samples: looking at all processes costs time that the run needs
-LOOK_SECONDS = 1  # and no more than that, however many there are
+# The kernel merges equal events in a row. Events of opening and modifying a file keep two writes of it apart.
+LOOK_FOR = WRITTEN | inotify_simple.flags.OPEN | inotify_simple.flags.MODIFY
+PROCESS_TABLE_EVERY = 4  # The processes are looked at in every fourth sample: this costs time that the run needs.
+MAX_LOOK_SECONDS = 1  # A look at the processes ends after this time, however many there are.
+READ_MILLISECONDS = 200  # the time to wait for events before looking whether the run has ended
+JOIN_SECONDS = 5  # the time to wait for the thread's end, which comes after at most one read
 
 
 @dataclass(kw_only=True)
 class OutsideView:
-    """What was seen of a run from outside.
+    """What was observed of a run from outside.
 
-    `cpu_seconds`: by rank, of the workers' processes. `cpu_moving`: the same when the updates last rose in number, for
-    workers that wait for a stopped one burn time. `running`: ranks whose processes were there at the last look.
-    `loopback`: (updates made, bytes sent) in order of time, empty where the workers' GPUs exchange directly. `writes`:
-    how often each result file was written between two updates, at the most; None where that could not be watched.
+    `cpu_seconds` is the CPU time of the workers' processes, by rank. `cpu_moving` is the same at the time when the
+    number of updates last rose: workers that wait for a stopped one use CPU time too. `running` are the ranks whose
+    processes existed at the last look. `loopback` has pairs of updates made and bytes sent, in order of time. It is
+    empty where the workers' GPUs exchange directly. `writes` is, for each result file, the largest number of times
+    that it was written between two updates. It is None where that could not be watched.
     """
 
     cpu_seconds: dict[int, float] = field(default_factory=dict)
@@ -38,48 +42,56 @@ class OutsideView:
 
 
 class ProcessMonitor:
-    """Looks at a run from time to time. `processes` lists its processes, `loopback_bytes` what its loopback carried."""
+    """Looks at a run whenever `sample` is called.
+
+    `output` is the run's output folder. `processes` lists the run's processes. `loopback_bytes` tells how many bytes
+    its loopback has carried, or None where the workers' GPUs exchange directly.
+    """
 
     def __init__(
         self, output: Path, processes: Callable[[], Iterable[psutil.Process]], loopback_bytes: Callable[[], int | None]
     ):
         self.processes, self.loopback_bytes = processes, loopback_bytes
-        self.view, self.samples, self.updates, self.moved = OutsideView(), 0, 0, 0
-        self.writes = Writes(output, lambda: self.updates)
+        self.view = OutsideView()
+        self.samples, self.updates, self.last_updates = 0, 0, 0
+        self.write_counter = WriteCounter(output, lambda: self.updates)
 
     def sample(self, updates: int) -> None:
-        """Note how things stand after so many updates (of the worker that has made fewest)."""
+        """Look at the run. `updates` is the number of updates of the worker that has made fewest."""
         self.updates = updates
         if self.samples % PROCESS_TABLE_EVERY == 0:
             self._look_at_processes()
-            if updates == 0 or updates > self.moved:
-                self.moved, self.view.cpu_moving = updates, dict(self.view.cpu_seconds)
+            if updates == 0 or updates > self.last_updates:
+                self.last_updates, self.view.cpu_moving = updates, dict(self.view.cpu_seconds)
         self.samples += 1
         if (sent := self.loopback_bytes()) is not None:
             self.view.loopback.append((updates, sent))
 
     def _look_at_processes(self) -> None:
-        until, seen = time.monotonic() + LOOK_SECONDS, {}
+        until, seconds_by_rank = time.monotonic() + MAX_LOOK_SECONDS, {}
         for process in sorted(self.processes(), key=lambda process: process.pid):  # the workers are among the oldest
             if time.monotonic() > until:
                 break
             with contextlib.suppress(psutil.Error, ValueError, KeyError):
                 rank = int(process.environ()["HOROVOD_RANK"])
                 used = process.cpu_times()
-                seen[rank] = max(seen.get(rank, 0.0), used.user + used.system)
-        else:
-            self.view.running = set(seen)  # a look that took too long tells of none that it is gone
-        for rank, used in seen.items():
-            self.view.cpu_seconds[rank] = max(self.view.cpu_seconds.get(rank, 0.0), used)
+                seconds_by_rank[rank] = max(seconds_by_rank.get(rank, 0.0), used.user + used.system)
+        else:  # Only a complete look can tell which workers have ended.
+            self.view.running = set(seconds_by_rank)
+        for rank, seconds in seconds_by_rank.items():
+            self.view.cpu_seconds[rank] = max(self.view.cpu_seconds.get(rank, 0.0), seconds)
 
     def close(self) -> OutsideView:
-        """Stop watching. Returns what was seen."""
-        self.view.writes = self.writes.close()
+        """Stop observing, and return what was observed."""
+        self.view.writes = self.write_counter.close()
         return self.view
 
 
-class Writes:
-    """Counts, while a run lasts, how often each result file is written between two updates."""
+class WriteCounter:
+    """Counts how often each result file in `folder` is written between two updates.
+
+    `updates` returns the number of updates at the moment.
+    """
 
     def __init__(self, folder: Path, updates: Callable[[], int]):
         self.counts: Counter[tuple[str, int]] = Counter()
@@ -94,15 +106,18 @@ class Writes:
         with watch:
             last = False
             while not last:
-                last = self.ended  # what was written before the end is read after it
-                for event in watch.read(timeout=0 if last else 200):
+                last = self.ended  # Events of before the end are still read after it.
+                for event in watch.read(timeout=0 if last else READ_MILLISECONDS):
                     if event.mask & WRITTEN and event.name in WATCHED:
                         self.counts[event.name, self.updates()] += 1
 
     def close(self) -> dict[str, int] | None:
-        """The most writes of each file without an update in between; None if that could not be watched."""
+        """Stop counting. Returns what `OutsideView.writes` describes."""
         if self.thread is None:
             return None
         self.ended = True
-        self.thread.join(timeout=5)
-        return {name: max((n for (what, _), n in self.counts.items() if what == name), default=0) for name in WATCHED}
+        self.thread.join(timeout=JOIN_SECONDS)
+        return {
+            name: max((count for (file, _), count in self.counts.items() if file == name), default=0)
+            for name in WATCHED
+        }

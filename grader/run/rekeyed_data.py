@@ -1,8 +1,8 @@
 """CIFAR-10 re-keyed for one grading run: the run never sees the test images that decide its grade.
 
-A key (any text) permutes the ten class numbers and the three colour channels, and splits the test images into a
-visible part, which goes into the run's data folder, and a secret part, which stays with the grader. Weights trained
-elsewhere and answers learnt by heart are worthless under another key; an honest program does not notice it.
+A key (any text) permutes the ten class numbers and the three colour channels. It also splits the test images into a
+visible part, which goes into the run's data folder, and a secret part, which stays with the grader. Weights that were
+trained elsewhere, and answers learnt by heart, are worthless under another key. An honest program does not notice it.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ import numpy as np
 
 from cifar import download
 
-VISIBLE = 1_000  # test images that the run may look at; the other 9,000 decide
+VISIBLE = 1_000  # of the 10,000 test images the run may see these; the others decide its grade
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class Rekeyed:
 
 
 def rekey(source: Path, key: str, train_images: int, test_images: int = 10_000) -> Rekeyed:
-    """Read CIFAR-10 from `source` and re-key it; keeps `train_images` training and `test_images` test images."""
+    """Read CIFAR-10 from `source`, re-key it, and keep `train_images` training and `test_images` test images."""
     draw = np.random.default_rng(list(hashlib.sha256(key.encode()).digest()))
     classes = draw.permutation(10).astype(np.uint8)
     channels = draw.permutation(3)

@@ -1,11 +1,11 @@
-"""Shows how far a run is: a bar in a terminal, a line now and then elsewhere."""
+"""Shows how far a run is: by a bar in a terminal, and elsewhere by one line from time to time."""
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from grader.common.contract import Profile
 
-LINE_SECONDS = 20  # between two lines where there is no terminal
+LINE_SECONDS = 20  # the time between two lines where there is no terminal: a log stays short
 STARTING = "starting four workers"
 
 
@@ -27,7 +27,7 @@ class RunProgress:
         self.bar.stop()
 
     def show(self, updates: int, seconds: float) -> None:
-        """Show that all workers have made so many updates, so many seconds after the start."""
+        """Show that each worker has made at least `updates` updates, `seconds` after the start."""
         text = f"training: update {updates} of {self.updates}" if updates else STARTING
         self.bar.update(self.task, completed=updates, description=text)
         if not self.console.is_terminal and seconds - self.last_line >= LINE_SECONDS:

@@ -1,4 +1,4 @@
-"""Says when there is no point in going on with a run: it hangs, takes too long, or trains four separate networks."""
+"""Stops a run that hangs, takes too long, or trains four separate networks."""
 
 import time
 
@@ -13,18 +13,25 @@ from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import read_worker
 from grader.sandbox.run_paths import RunPaths
 
-LIMIT = 5  # times the reference's time: stock Horovod's waiting on few cores fits in, and bf16 where it is emulated
-START_SECONDS = 30  # for Python, PyTorch, Horovod and the data on all workers
-PATIENCE_SECONDS = 20  # without an update of any worker, at the least: then it is a hang
-PATIENCE = 0.2  # of the reference's time: an evaluation, or saving, may lie between two updates
-FIRST_UPDATES, START_PATIENCE = 2, 3  # the first ones choose kernels: times as much until they are made
-SLOW = 5  # times the longest wait for an update so far: a slow worker beside three that spin may need that once more
-SEPARATE_UPDATES = 20  # after so many updates without Horovod there is nothing more to learn from the run
-PROBE_IMAGES, PROBE_UPDATES = 64, 6  # a second on two slow cores: an expected time needs no more
+# A run may take this many times as long as the reference. Stock Horovod waits much on few cores, and bf16 is slow where
+# the processor emulates it.
+LIMIT_FACTOR = 5
+START_SECONDS = 30  # the time that all workers need to load Python, PyTorch, Horovod and the data
+# A run hangs if no worker makes an update for this long, or for this share of the reference's time if that is longer.
+# An evaluation, or saving a checkpoint, may lie between two updates.
+MIN_PATIENCE_SECONDS, PATIENCE_SHARE = 20, 0.2
+# Until the first updates are made, the patience is this many times as long: PyTorch chooses its kernels in them.
+FIRST_UPDATES, FIRST_UPDATES_FACTOR = 2, 3
+# The patience is at least this many times the longest wait for an update so far. A worker is slow beside three that
+# keep the cores busy while they wait for it.
+LONGEST_WAIT_FACTOR = 5
+SEPARATE_UPDATES = 20  # a run whose workers are not connected by now will not connect them
+PROBE_IMAGES, PROBE_UPDATES = 64, 6  # these take one second on two slow cores, and an estimate needs no more
+SHARING_FACTOR = 1.4  # four workers on one machine take longer than one process with all its cores
 
 
 def reference_seconds(profile: Profile) -> float:
-    """How long the reference may take on this machine, from the speed of a few of its updates here and now."""
+    """How long the reference may take on this machine. A few of its updates are made here and timed."""
     device = torch.device("cuda" if torch.cuda.is_available() and hvd.cuda_built() else "cpu")
     net = ResNet9(NETWORK_WIDTH).to(device)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.0)
@@ -34,27 +41,27 @@ def reference_seconds(profile: Profile) -> float:
     train_epoch(net, optimizer, scheduler, [batch] * 2)  # the first updates choose kernels
     started = time.perf_counter()
     train_epoch(net, optimizer, scheduler, [batch] * PROBE_UPDATES).item()
-    seconds_an_image = (time.perf_counter() - started) / (PROBE_UPDATES * PROBE_IMAGES)
-    return START_SECONDS + profile.epochs * profile.train_images * seconds_an_image * 1.4  # 4 workers share the machine
+    seconds_per_image = (time.perf_counter() - started) / (PROBE_UPDATES * PROBE_IMAGES)
+    return START_SECONDS + profile.epochs * profile.train_images * seconds_per_image * SHARING_FACTOR
 
 
 class Watchdog:
-    """Decides, from what is seen of a run while it goes, whether to stop it.
+    """Decides while a run goes on whether to stop it.
 
     `limit_seconds` is how long a run may take. `patience_seconds` is how long it may make no update.
     """
 
     def __init__(self, expected_seconds: float):
         """`expected_seconds` is how long the reference takes on this machine: see `reference_seconds`."""
-        self.limit_seconds = LIMIT * expected_seconds
-        self.patience_seconds = max(PATIENCE_SECONDS, PATIENCE * expected_seconds)
+        self.limit_seconds = LIMIT_FACTOR * expected_seconds
+        self.patience_seconds = max(MIN_PATIENCE_SECONDS, PATIENCE_SHARE * expected_seconds)
         self.updates, self.last_update_at, self.longest_wait = [0] * WORKERS, 0.0, 0.0
         self.connected: bool | None = None
 
     def check(self, seconds: float, updates: list[int], outside: OutsideView, paths: RunPaths) -> str | None:
-        """Why to stop the run, in a line for the learner, or None to let it go on.
+        """Returns one line that tells the learner why to stop the run, or None to let it go on.
 
-        The run has gone on for `seconds`, and each worker has made so many `updates`.
+        `seconds` is how long the run has gone on. `updates` is how many updates each worker has made, by rank.
         """
         if updates != self.updates:
             self.longest_wait = max(self.longest_wait, seconds - self.last_update_at) if any(self.updates) else 0.0
@@ -63,7 +70,7 @@ class Watchdog:
             return hang_diagnosis.describe(seconds - self.last_update_at, updates, outside.running, paths)
         if seconds > self.limit_seconds:
             return (
-                f"Stopped after {seconds:.0f} s, {LIMIT} times what the reference takes on this machine. "
+                f"Stopped after {seconds:.0f} s, {LIMIT_FACTOR} times what the reference takes on this machine. "
                 f"Updates by worker: {', '.join(map(str, updates))}. Does every worker use all images?"
             )
         if min(updates) >= SEPARATE_UPDATES and not self._connected(paths):
@@ -74,13 +81,13 @@ class Watchdog:
         return None
 
     def _patience(self) -> float:
-        """Seconds without an update that are not yet a hang."""
+        """How many seconds without an update are not yet a hang."""
         if max(self.updates) < FIRST_UPDATES:
-            return START_PATIENCE * self.patience_seconds
-        return max(self.patience_seconds, SLOW * self.longest_wait)
+            return FIRST_UPDATES_FACTOR * self.patience_seconds
+        return max(self.patience_seconds, LONGEST_WAIT_FACTOR * self.longest_wait)
 
     def _connected(self, paths: RunPaths) -> bool:
-        """Whether Horovod connected a worker with others at its first update; looked up once."""
+        """Whether Horovod connected a worker with others at its first update. The logs are read once."""
         if self.connected is None:
             workers = [read_worker(paths.worker_log(rank)) for rank in range(WORKERS)]
             self.connected = any(worker.first and worker.first.size > 1 for worker in workers)

@@ -1,4 +1,4 @@
-"""What is said of a run that no longer moves, by the stacks that the workers wrote."""
+"""What the learner is told about a hanging run, by the stacks that the workers wrote."""
 
 import json
 from pathlib import Path
@@ -35,36 +35,36 @@ def described(folder: Path, stacks: dict[int, list], updates: list[int]) -> str:
 
 
 def test_a_worker_with_fewer_batches_is_named(tmp_path: Path):
-    told = described(tmp_path, {0: GRADIENTS, 1: GRADIENTS, 2: POLLED, 3: METRIC}, [24, 24, 24, 23])
-    assert told.startswith("Stopped: no update for 21 s. workers 0, 1, 2 wait for the all-reduce of the gradients")
-    assert "worker 3 waits for allreduce (train.py, line 52) after update 23" in told
-    assert "equally many batches" in told
+    message = described(tmp_path, {0: GRADIENTS, 1: GRADIENTS, 2: POLLED, 3: METRIC}, [24, 24, 24, 23])
+    assert message.startswith("Stopped: no update for 21 s. workers 0, 1, 2 wait for the all-reduce of the gradients")
+    assert "worker 3 waits for allreduce (train.py, line 52) after update 23" in message
+    assert "equally many batches" in message
 
 
-def test_a_collective_that_only_some_call_is_named(tmp_path: Path):
-    told = described(tmp_path, {0: METRIC, 1: GRADIENTS, 2: GRADIENTS, 3: GRADIENTS}, [5, 5, 5, 5])
-    assert "worker 0 waits for allreduce (train.py, line 52) after update 5" in told
-    assert "inside `if hvd.rank() == 0`?" in told
+def test_a_collective_that_only_one_worker_calls_is_named(tmp_path: Path):
+    message = described(tmp_path, {0: METRIC, 1: GRADIENTS, 2: GRADIENTS, 3: GRADIENTS}, [5, 5, 5, 5])
+    assert "worker 0 waits for allreduce (train.py, line 52) after update 5" in message
+    assert "inside `if hvd.rank() == 0`?" in message
 
 
-def test_a_worker_that_has_left_is_named(tmp_path: Path):
-    told = described(tmp_path, {0: METRIC, 1: METRIC, 2: METRIC}, [5, 5, 5, 5])
-    assert "worker 3 has ended" in told
+def test_a_worker_that_has_ended_is_named(tmp_path: Path):
+    message = described(tmp_path, {0: METRIC, 1: METRIC, 2: METRIC}, [5, 5, 5, 5])
+    assert "worker 3 has ended" in message
 
 
 def test_an_endless_loop_is_named(tmp_path: Path):
-    told = described(tmp_path, dict.fromkeys(range(4), BUSY), [0] * 4)
-    assert "workers 0, 1, 2, 3 are in no collective (train.py, line 33) after update 0" in told
-    assert "endless loop?" in told
+    message = described(tmp_path, dict.fromkeys(range(4), BUSY), [0] * 4)
+    assert "workers 0, 1, 2, 3 are in no collective (train.py, line 33) after update 0" in message
+    assert "endless loop?" in message
 
 
 def test_a_stack_cannot_steer_the_terminal(tmp_path: Path):
-    told = described(tmp_path, {rank: [["\x1b[2J\nx.py", 3, "f\n"]] for rank in range(4)}, [1] * 4)
-    assert told.isprintable()
+    message = described(tmp_path, {rank: [["\x1b[2J\nx.py", 3, "f\n"]] for rank in range(4)}, [1] * 4)
+    assert message.isprintable()
 
 
 @given(content=st.binary(max_size=300))
-def test_any_bytes_as_a_stack_give_one_line(content: bytes, tmp_path_factory):
+def test_any_bytes_in_a_stack_file_give_a_message_of_one_line(content: bytes, tmp_path_factory):
     paths = RunPaths(tmp_path_factory.getbasetemp())
     paths.observe.mkdir(exist_ok=True)
     paths.stack(0).write_bytes(content + b"\n")

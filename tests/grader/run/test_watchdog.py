@@ -1,4 +1,4 @@
-"""When a run is stopped: how long a silence may last, by what the run has shown before."""
+"""When a run is stopped, and how long it may make no update before that."""
 
 from types import SimpleNamespace
 
@@ -9,34 +9,45 @@ from grader.sandbox.run_paths import RunPaths
 
 
 @pytest.fixture
-def watch(tmp_path):
-    """Hears at a second how many updates the workers have made; 20 s of silence are its least patience."""
+def check(tmp_path):
+    """Checks a run that takes the reference 100 s.
+
+    The arguments are the seconds so far and the updates made: one number for all workers, or one per worker.
+    """
     RunPaths(tmp_path).observe.mkdir()
     watchdog = Watchdog(expected_seconds=100.0)
     outside = SimpleNamespace(running={0, 1, 2, 3})
-    return lambda seconds, *updates: watchdog.check(seconds, list(updates), outside, RunPaths(tmp_path))
+
+    def check(seconds: float, *updates: int) -> str | None:
+        by_worker = list(updates) if len(updates) > 1 else list(updates) * 4
+        return watchdog.check(seconds, by_worker, outside, RunPaths(tmp_path))
+
+    return check
 
 
-def test_until_the_second_update_a_minute_may_pass(watch):
-    assert watch(1, 0, 0, 0, 0) is None and watch(59, 0, 0, 0, 0) is None
-    assert watch(60, 1, 1, 1, 0) is None and watch(119, 1, 1, 1, 0) is None
-    assert watch(121, 1, 1, 1, 0).startswith("Stopped: no update for 61 s.")
+def test_one_minute_may_pass_before_each_of_the_first_two_updates(check):
+    assert check(1, 0) is None
+    assert check(59, 0) is None
+    assert check(60, 1, 1, 1, 0) is None
+    assert check(119, 1, 1, 1, 0) is None
+    assert check(121, 1, 1, 1, 0).startswith("Stopped: no update for 61 s.")
 
 
-def test_after_fast_updates_twenty_seconds_of_silence_are_a_hang(watch):
-    assert [watch(at, at, at, at, at) for at in (1, 2, 3)] == [None, None, None]
-    assert watch(22, 3, 3, 3, 3) is None
-    assert "no update for 21 s" in watch(24, 3, 3, 3, 3)
+def test_a_run_with_fast_updates_is_stopped_after_20_s_without_one(check):
+    for number in range(1, 4):
+        assert check(number, number) is None
+    assert check(22, 3) is None
+    assert "no update for 21 s" in check(24, 3)
 
 
-def test_after_slow_updates_it_takes_five_times_as_long(watch):
+def test_a_run_with_slow_updates_is_stopped_after_five_times_the_longest_wait(check):
     for number in range(1, 5):
-        assert watch(10 * number, number, number, number, number) is None
-    assert watch(89, 4, 4, 4, 4) is None
-    assert "no update for 51 s" in watch(91, 4, 4, 4, 4)
+        assert check(10 * number, number) is None
+    assert check(89, 4) is None
+    assert "no update for 51 s" in check(91, 4)
 
 
-def test_no_patience_outlasts_the_limit(watch):
+def test_a_run_that_still_makes_updates_is_stopped_after_five_times_the_reference_time(check):
     for number in range(1, 5):
-        assert watch(100 * number, number, number, number, number) is None
-    assert watch(501, 5, 5, 5, 5).startswith("Stopped after 501 s, 5 times what the reference takes")
+        assert check(100 * number, number) is None
+    assert check(501, 5).startswith("Stopped after 501 s, 5 times what the reference takes")
