@@ -1,0 +1,58 @@
+"""What the grader refuses in a worker's log, which the learner's program may have written itself."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from grader.run.worker_log import Worker, read_worker
+
+FIRST = {"start": 1, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD"}
+UPDATE = {
+    "update": 1, "lr": [0.1], "images": [0, 1], "calls": 1, "weights": 2, "local": None, "applied": [0.5] * 8,
+    "loss": 1.5, "wrote": [],
+}  # fmt: skip
+END = {"end": 1, "wrote": ["model.pt"]}
+
+
+def read(folder: Path, *lines: dict) -> Worker:
+    (folder / "rank0.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return read_worker(folder / "rank0.jsonl")
+
+
+def test_a_log_within_the_limits_is_read_to_its_end(tmp_path: Path):
+    worker = read(tmp_path, FIRST, UPDATE, END)
+    assert vars(worker.first) == FIRST
+    assert [vars(update) for update in worker.updates] == [UPDATE]
+    assert vars(worker.end) == END
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bytes": -1}, {"size": 0}, {"device": "c" * 41}, {"optimizer": "S" * 81}, {"start": "1"}, {"start": 1.0},
+        {"size": True}, {"device": None},
+    ],
+)  # fmt: skip
+def test_a_first_line_that_cannot_be_true_leaves_the_worker_empty(change: dict, tmp_path: Path):
+    assert read(tmp_path, FIRST | change, UPDATE) == Worker()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"update": 0}, {"update": 2}, {"images": [-1]}, {"images": ["1"]}, {"calls": -1}, {"lr": None}, {"lr": ["0.1"]},
+        {"local": ["0"]}, {"applied": 1.0}, {"loss": "1"}, {"weights": 0.5}, {"wrote": [1]}, {"wrote": "model.pt"},
+    ],
+)  # fmt: skip
+def test_an_update_that_cannot_be_true_ends_the_log(change: dict, tmp_path: Path):
+    worker = read(tmp_path, FIRST, UPDATE | change, UPDATE, END)
+    assert worker.updates == []
+    assert worker.end is None
+
+
+@pytest.mark.parametrize("change", [{"end": -1}, {"end": "1"}, {"wrote": None}])
+def test_an_end_that_cannot_be_true_is_no_end(change: dict, tmp_path: Path):
+    worker = read(tmp_path, FIRST, UPDATE, END | change)
+    assert len(worker.updates) == 1
+    assert worker.end is None
