@@ -49,7 +49,7 @@ LOOPBACK = "127.0.0.1"
 TRIES = 3  # a submission that has killed its slot's process so often is not tried again
 POLL_SECONDS = 1.0  # how often to look for slots that came or went
 CONNECT_SECONDS = 5  # within which a scheduler must answer
-GATHER_SECONDS = 60  # within which a report must arrive; its slot has died otherwise
+GATHER_SECONDS = 60  # within which a report must arrive, or else its slot has died
 SLOW_DISK = "Creating scratch directories"  # begins a warning of Dask's that a user can do nothing about
 DASK = {
     "distributed.deploy.lost-worker-timeout": "1 day",  # starting a process again can take long
@@ -293,7 +293,7 @@ def _finished(running: Running) -> Iterator[tuple[Future, Outcome | None]]:
         try:
             yield future, future.result(timeout=GATHER_SECONDS)
         except TimeoutError:
-            pass  # the process died before it sent the outcome; it is found lost later
+            pass  # the process died before it sent the outcome, and `_remove_lost` finds that
         except KilledWorker:  # it died so often that Dask gave up, and its new process has the same address
             yield future, None
         except (ImportError, RuntimeError) as error:  # Dask raises these if a machine cannot import the grader

@@ -33,7 +33,7 @@ from grader.submission import intake
 from grader.submission.archives import SubmissionError
 
 JOURNAL = "journal.jsonl"
-MAX_SUBMISSIONS = 1_000  # several times the largest class; more is probably the wrong folder
+MAX_SUBMISSIONS = 1_000  # several times the largest class: with more entries it is probably the wrong folder
 MAX_MESSAGE = 300  # characters of a message in the results
 MAX_NAME = 40  # characters of a name in the terminal, so that a table's row fits
 LOCK_SECONDS = 5  # the processes of a batch that was killed end within that time
@@ -50,7 +50,7 @@ class BatchOptions:
 
     `submissions`: a folder whose entries, folders or archives, are the submissions. `output`: the folder of the
     reports, the results and the journal. `profile`: the name of the runs' size. `key`: any text, which re-keys classes,
-    colours and test images; None takes the journal's key, or draws a new one. `seed`: the seed that submissions are
+    colours and test images. None takes the journal's key, or draws a new one. `seed`: the seed that submissions are
     given. `scheduler`: the address of a Dask scheduler, or None to grade on this machine. `rerun`: whether submissions
     that have a result are graded again.
     """

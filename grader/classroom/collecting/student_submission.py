@@ -51,6 +51,11 @@ class StudentSubmission:
     secret: str
 
     @property
+    def id(self) -> tuple[str, str]:
+        """The student and the assignment, which identify a submission in a course."""
+        return self.student, self.assignment
+
+    @property
     def source(self) -> str:
         """A hash of everything that the grade depends on."""
         digest = hashlib.sha256(f"{self.problem}\0{self.program_problem}\0{self.timestamp}".encode())
@@ -98,7 +103,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _program(folder: Path) -> tuple[dict[str, bytes], str]:
-    """The program's files from its folder, or train.py beside the notebook; and why there are none, if so."""
+    """The program's files from its folder, or train.py beside the notebook, and why there are none, or ""."""
     for name in (PROGRAM, ENTRY):
         path = folder / name
         if path.is_symlink() or path.exists():

@@ -52,7 +52,7 @@ class AutogradeResult:
 
 
 def autograde(course: Course, options: AutogradeOptions, console: Console) -> AutogradeResult:
-    """Grade a class's submissions. Raises GraderError if that cannot begin, or if there is no submission."""
+    """Grade a class's submissions. Raises GraderError if grading cannot begin."""
     grading = Autograding(course, options, console)
     grading.check_options()
     if options.source:
@@ -106,7 +106,7 @@ class Autograding:
     def remove_records(self, submissions: list[StudentSubmission]) -> None:
         """Forget the grades, so that an interrupted run with `force` continues without it."""
         for submission in submissions:
-            self.course.record(submission.student, submission.assignment).unlink(missing_ok=True)
+            self.course.record(*submission.id).unlink(missing_ok=True)
 
     def without_grade(self, submissions: list[StudentSubmission]) -> list[StudentSubmission]:
         """The submissions that have no grade yet, or have changed since."""
@@ -114,26 +114,24 @@ class Autograding:
         waiting = [
             submission
             for submission in submissions
-            if (submission.student, submission.assignment) not in graded or not self._has_current_record(submission)
+            if submission.id not in graded or not self._has_current_record(submission)
         ]
         self._say(f"{len(submissions) - len(waiting)} of {len(submissions)} submissions are graded")
         return waiting
 
     def _has_current_record(self, submission: StudentSubmission) -> bool:
-        grade = record.load(self.course.record(submission.student, submission.assignment))
+        grade = record.load(self.course.record(*submission.id))
         return bool(grade and (grade.source, grade.profile) == (submission.source, self.options.profile))
 
     def run_programs(self, waiting: list[StudentSubmission]) -> dict[tuple[str, str], ProgramReport | None]:
-        """Run the four-worker programs. The reports by student and assignment; None if the grader itself failed."""
+        """Run the four-worker programs. A report is None if the grader itself failed on it."""
         course, options = self.course, self.options
         assignments = {name for name in course.assignments if rebuild.earns_points(course, name, FOUR_WORKERS)}
         submissions = [
             submission for submission in waiting if submission.program and submission.assignment in assignments
         ]
         reports = run_programs(course, submissions, options.profile, options.scheduler, options.force, self.console)
-        return {
-            (submission.student, submission.assignment): reports.get(submission.student) for submission in submissions
-        }
+        return {submission.id: reports.get(submission.student) for submission in submissions}
 
     def grade_notebooks(
         self, waiting: list[StudentSubmission], reports: dict[tuple[str, str], ProgramReport | None]
@@ -141,13 +139,12 @@ class Autograding:
         """Grade submissions one by one into the gradebook, and print each one's points."""
         with counting(self.console) as bar:
             for submission in bar.track(waiting, description="notebooks"):
-                student, assignment = name = submission.student, submission.assignment
-                report = reports.get(name)
-                if name in reports and report is None:
+                report = reports.get(submission.id)
+                if submission.id in reports and report is None:
                     message = self._add_failure(submission, NO_REPORT)
                 else:
                     message = self._grade(submission, report)
-                self._say(f"{student}, {assignment}: {message}")
+                self._say(f"{submission.student}, {submission.assignment}: {message}")
 
     def _grade(self, submission: StudentSubmission, report: ProgramReport | None) -> str:
         """Grade a submission, and return the result in words.
@@ -171,8 +168,8 @@ class Autograding:
         """Compute all penalties anew: an instructor may have changed a due date."""
         graded = set(self.course.graded)
         for submission in submissions:
-            if (submission.student, submission.assignment) in graded:
-                update_late_penalty(self.course, submission.student, submission.assignment)
+            if submission.id in graded:
+                update_late_penalty(self.course, *submission.id)
 
     def print_results(self, submissions: list[StudentSubmission]) -> None:
         """Print a table of all points, what is not a submission, and what has no grade."""

@@ -56,7 +56,7 @@ def grade_notebook(
         source=submission.source, profile=profile, lines=lines, problems=problems, passed=passed, graded=graded,
         seconds=round(seconds, 2),
     )  # fmt: skip
-    record.save(grade, course.record(submission.student, submission.assignment))
+    record.save(grade, course.record(*submission.id))
     return grade
 
 
