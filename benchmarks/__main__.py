@@ -52,7 +52,7 @@ def _endings(args: argparse.Namespace, console: Console) -> bool:
 
 
 def _speed(args: argparse.Namespace, console: Console) -> bool:
-    """Measure what is missing, show it, and write the page; false while an arm has no result."""
+    """Measure what is missing, show it, and write the page; false while a variant has no result."""
     from benchmarks.speed import page
 
     folder = _results(args) / "speed"
@@ -71,7 +71,7 @@ def _compare(id: str, folder: Path, args: argparse.Namespace, console: Console) 
     if not args.show:
         settings = runner.settings(claim, args.quick, _device(id))
         seeds = range(args.rounds or (1 if args.quick else claim.seeds))
-        runner.measure(claim, folder, settings, seeds, claim.arms, _say(console))
+        runner.measure(claim, folder, settings, seeds, claim.variants, _say(console))
     saved = runner.saved(claim, folder)
     if shown := _show(saved, page.command(id), console):
         console.print(page.rich_table(saved))
@@ -94,16 +94,20 @@ def _claims(args: argparse.Namespace, console: Console) -> bool:
 
 
 def _claim(args: argparse.Namespace, console: Console) -> bool:
-    """Measure what is missing and say the verdict; false while an arm has no result."""
+    """Measure what is missing and say the verdict; false while a variant has no result."""
     claim = claims.get(args.command)
-    unknown = set(args.arms) - set(claim.arms)
+    unknown = set(args.variants) - set(claim.variants)
     if unknown:
-        stop(f"{claim.id} has no arm {', '.join(sorted(unknown))}; it has {', '.join(claim.arms)}", "benchmarks", 2)
+        stop(
+            f"{claim.id} has no variant {', '.join(sorted(unknown))}; it has {', '.join(claim.variants)}",
+            "benchmarks",
+            2,
+        )
     folder = _results(args) / claim.id
     if not args.show:
         settings = runner.settings(claim, args.quick, args.device)
         seeds = range(args.seeds or (1 if args.quick else claim.seeds))
-        runner.measure(claim, folder, settings, seeds, args.arms or claim.arms, _say(console))
+        runner.measure(claim, folder, settings, seeds, args.variants or claim.variants, _say(console))
     return _show(runner.saved(claim, folder), claim.command, console)
 
 
@@ -149,7 +153,7 @@ def _parse() -> argparse.Namespace:
     about = "grade the reference and the naive conversion over many seeds, and see whether the target tells them apart"
     add = commands.add_parser("calibrate", help=about, description=about).add_argument
     add("--profile", choices=("full", "fast"), default="full", help="size of the runs (default: %(default)s)")
-    add("--seeds", type=positive, default=10, metavar="N", help="runs of each arm (default: %(default)s)")
+    add("--seeds", type=positive, default=10, metavar="N", help="runs of each variant (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")
     about = "run the reference bare and graded, in pairs, and compare their times and weights"
     add = commands.add_parser("overhead", help=about, description=about).add_argument
@@ -199,8 +203,8 @@ def _add_sizes(parser: argparse.ArgumentParser, small: str) -> None:
 
 def _add_claim(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--seeds", type=positive, metavar="N", help="runs of each arm (default: as many as the claim declares)")
-    add("--arms", nargs="+", default=[], metavar="ARM", help="only these arms (default: all)")
+    add("--seeds", type=positive, metavar="N", help="runs of each variant (default: as many as the claim declares)")
+    add("--variants", nargs="+", default=[], metavar="VARIANT", help="only these variants (default: all)")
     _add_sizes(parser, "small, as in the notebooks")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="where to compute (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")

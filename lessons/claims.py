@@ -26,7 +26,7 @@ def saved(id: str) -> Series:
 
 
 def live(
-    id: str, device: str = "auto", seed: int = 0, seeds: int = 1, arms: tuple[str, ...] | None = None
+    id: str, device: str = "auto", seed: int = 0, seeds: int = 1, variants: tuple[str, ...] | None = None
 ) -> Runs:  # fmt: skip
     """Run claim `id`'s experiment at its quick size, show it as the saved one is shown, and return what it measured.
 
@@ -34,13 +34,13 @@ def live(
     it happen.
     """
     claim = claims.get(id)
-    claim = dataclasses.replace(claim, arms=arms or claim.arms)
+    claim = dataclasses.replace(claim, variants=variants or claim.variants)
     folder = LIVE / id
     for old in folder.glob("*.json"):
         old.unlink()
-    with tqdm(total=len(claim.arms) * seeds, desc=f"{id}, live", unit="run", file=sys.stdout) as bar:
+    with tqdm(total=len(claim.variants) * seeds, desc=f"{id}, live", unit="run", file=sys.stdout) as bar:
         settings = runner.settings(claim, quick=True, device=device)
-        runner.measure(claim, folder, settings, range(seed, seed + seeds), claim.arms, lambda text: bar.update())
+        runner.measure(claim, folder, settings, range(seed, seed + seeds), claim.variants, lambda text: bar.update())
     found = runner.saved(claim, folder)
     if not found.missing:
         _figure(found)
@@ -73,7 +73,7 @@ def _origin(found: Series) -> str:
     command = escape(found.claim.command)
     if not found.machine:
         return f"<p>To measure it: <code>{command}</code></p>"
-    seeds = "Some arms" if found.missing else f"{found.seeds} seed(s) an arm"
+    seeds = "Some variants" if found.missing else f"{found.seeds} seed(s) per variant"
     return f"<p><small>{seeds}, on {escape(found.machine)}. To repeat it: <code>{command} --rerun</code></small></p>"
 
 

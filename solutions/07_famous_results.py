@@ -171,7 +171,7 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 # is behind `8-bn`, whose workers really have eight times the images. Is it at all?
 
 # %%
-small = live("C32", device=device, seed=seed, arms=("8-base", "8-bn", "8-same-bn"))
+small = live("C32", device=device, seed=seed, variants=("8-base", "8-bn", "8-same-bn"))
 
 # %% [markdown]
 # Now the full experiment. Arms without a run are named, and "not measured yet" in the tables: they give no verdict.

@@ -77,17 +77,17 @@ def test_each_library_that_is_imported_is_declared_with_its_reason():
                 assert not brought or brought & declared, f"{name}: {top}, of {brought}"
 
 
-SEEDS = 10  # an arm, at the least
+SEEDS = 10  # a variant, at the least
 
 
 @pytest.mark.parametrize("name", ["full", "fast"])
 def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
-    """Over several seeds an arm, of the reference and the naive conversion as they are now."""
+    """Over several seeds per variant, of the reference and the naive conversion as they are now."""
     settings = contract.load(name)
     low, high = calibrate.bounds(settings)
     assert low < settings.target < high
-    for arm, folder in calibrate.ARMS.items():
-        runs = results.read(calibrate.folder(settings), arm)
+    for variant, folder in calibrate.VARIANTS.items():
+        runs = results.read(calibrate.folder(settings), variant)
         assert [run["seed"] for run in runs] == list(range(len(runs))) and len(runs) >= SEEDS
         assert {run["source_sha256"] for run in runs} == {source_hash(folder)}
         for run in runs:

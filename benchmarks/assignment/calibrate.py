@@ -1,6 +1,6 @@
 """Is the assignment's target well below what the reference reaches, and well above what the naive conversion does?
 
-Each arm is graded over several seeds by the grader itself, each seed under a key of its own, so that the spread
+Each variant is graded over several seeds by the grader itself, each seed under a key of its own, so that the spread
 includes which test images are secret. `python -m benchmarks calibrate` goes on where it was interrupted.
 """
 
@@ -17,12 +17,12 @@ from grader.common.contract import Profile
 from grader.sandbox.unsandboxed import Unsandboxed
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-ARMS = {
+VARIANTS = {
     "reference": REPOSITORY / "solutions" / "assignment",
     "naive": REPOSITORY / "tests" / "submissions" / "naive",
 }
-# How many standard deviations an arm's mean must be away from the target. The fast profile is for tests, whose key and
-# seed are fixed: with so few updates the spread is large, and three will do.
+# How many standard deviations a variant's mean must be away from the target. The fast profile is for tests, whose key
+# and seed are fixed. Its few updates make the spread large, so three deviations are enough.
 DEVIATIONS = {"full": 4, "fast": 3}
 
 
@@ -32,37 +32,37 @@ def folder(profile: Profile) -> Path:
 
 
 def run(profile: Profile, seeds: int, console: Console) -> None:
-    """Grade every arm with seeds 0 .. seeds-1, those excepted that have a result."""
+    """Grade every variant with seeds 0 .. seeds-1, those excepted that have a result."""
     for seed in range(seeds):
-        for arm, submission in ARMS.items():
-            path = folder(profile) / f"{arm}-{seed}.json"
+        for variant, submission in VARIANTS.items():
+            path = folder(profile) / f"{variant}-{seed}.json"
             if path.exists():
                 continue
-            scratch = REPOSITORY / "runs" / "calibration" / f"{profile.name}-{arm}-{seed}"
+            scratch = REPOSITORY / "runs" / "calibration" / f"{profile.name}-{variant}-{seed}"
             options = CheckOptions(profile=profile, key=f"calibration-{seed}", seed=seed, isolation=Unsandboxed)
             report = check(submission, scratch, options, console)
             seen = {row.id: row.seen for row in report.rows}
             record = report.record
             settings = {name: value for name, value in asdict(profile).items() if name != "target"}
             result = {
-                "arm": arm, "seed": seed, "secret_accuracy": record.secret_accuracy, "seconds": record.seconds,
+                "arm": variant, "seed": seed, "secret_accuracy": record.secret_accuracy, "seconds": record.seconds,
                 "settings": settings, "source_sha256": record.source_sha256, "seen": seen,
             }  # fmt: skip
             results.write(path, result)
             console.print(
-                f"{arm} {seed}: {record['secret_accuracy']:.2%} in {record['seconds']:.0f} s", highlight=False
+                f"{variant} {seed}: {record['secret_accuracy']:.2%} in {record['seconds']:.0f} s", highlight=False
             )
 
 
 def summary(profile: Profile) -> dict[str, dict[str, float]]:
-    """Number of runs, mean, sample standard deviation, and median seconds of each arm."""
+    """Number of runs, mean, sample standard deviation, and median seconds of each variant."""
     table = {}
-    for arm in ARMS:
-        runs = results.read(folder(profile), arm)
+    for variant in VARIANTS:
+        runs = results.read(folder(profile), variant)
         if len(runs) < 2:
-            stop(f"{len(runs)} runs of {arm} in {folder(profile)}: a spread needs two; --seeds 2 measures them.")
+            stop(f"{len(runs)} runs of {variant} in {folder(profile)}: a spread needs two; --seeds 2 measures them.")
         accuracies = [run["secret_accuracy"] for run in runs]
-        table[arm] = {
+        table[variant] = {
             "runs": len(runs),
             "mean": statistics.mean(accuracies),
             "deviation": statistics.stdev(accuracies),
@@ -72,7 +72,7 @@ def summary(profile: Profile) -> dict[str, dict[str, float]]:
 
 
 def bounds(profile: Profile) -> tuple[float, float]:
-    """The target must lie between these: the naive arm's mean plus, the reference's minus so many deviations."""
+    """The target must lie between these: the naive variant's mean plus, the reference's minus so many deviations."""
     table, times = summary(profile), DEVIATIONS[profile.name]
     low = table["naive"]["mean"] + times * table["naive"]["deviation"]
     return low, table["reference"]["mean"] - times * table["reference"]["deviation"]
@@ -80,9 +80,9 @@ def bounds(profile: Profile) -> tuple[float, float]:
 
 def show(profile: Profile, console: Console) -> bool:
     """Print the calibration; returns whether the profile's target lies where it must."""
-    for arm, row in summary(profile).items():
+    for variant, row in summary(profile).items():
         spread = f"{row['mean']:.2%} +- {row['deviation']:.2%} over {row['runs']} seeds"
-        console.print(f"{arm:10} {spread}, {row['seconds']:.0f} s a run", highlight=False)
+        console.print(f"{variant:10} {spread}, {row['seconds']:.0f} s a run", highlight=False)
     low, high = bounds(profile)
     holds = low < profile.target < high
     verdict = "lies between" if holds else "DOES NOT lie between"

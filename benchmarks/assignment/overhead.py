@@ -16,7 +16,7 @@ from pathlib import Path
 import torch
 from rich.console import Console
 
-from benchmarks.assignment.calibrate import ARMS, REPOSITORY
+from benchmarks.assignment.calibrate import REPOSITORY, VARIANTS
 from benchmarks.experiment import results
 from cifar import download
 from cifar.model import ResNet9
@@ -67,7 +67,7 @@ def run(pairs: int, console: Console) -> None:
                 continue
             paths = RunPaths(REPOSITORY / "runs" / "overhead" / way)
             paths.clear()
-            intake.take_in(ARMS["reference"], paths.source)
+            intake.take_in(VARIANTS["reference"], paths.source)
             rekeyed_data.write_folder(rekeyed_data.rekey(download.fetch(), "overhead", SIZE.train_images), paths.data)
             seconds = WAYS[way](paths, pair)
             result = {"way": way, "seed": pair, "seconds": seconds, "weights": weights(paths.output / "model.pt")}

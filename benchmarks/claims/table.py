@@ -16,7 +16,7 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A claim's line of the table; `verdict` is empty while an arm has no result, which `sentence` then says.
+    """A claim's line of the table; `verdict` is empty while a variant has no result, which `sentence` then says.
 
     `cell` is the number, from 1, and `cell_id` the id of the notebook's cell that shows the saved result.
     """

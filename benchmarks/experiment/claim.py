@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Settings = dict  # JSON values by name; "device" is always there
 Values = dict  # what one run measured, JSON values by name
-Runs = dict[str, list[Values]]  # by arm, in the order of the seeds
+Runs = dict[str, list[Values]]  # by variant, in the order of the seeds
 Word = Literal["holds", "fails", "depends", "no difference seen"]
 
 
@@ -39,19 +39,21 @@ class Picture:
 class Claim:
     """A claim and its experiment.
 
-    `run(arm, seed, settings)` measures one arm once. Where starting the workers takes longer than what they measure, a
-    claim has `run_all(seed, settings)` instead, which measures all arms in one launch and returns their values by arm.
-    `judge` and `picture` get the values of all runs. `settings` are the full experiment's: results with fewer seeds, or
-    with a smaller number in any setting, are provisional. Arms that only choose a setting for another one may do with
-    fewer `seeds_to_choose`. `quick` replaces some of the settings where a learner waits for the run (15 s at most on 2
-    cores for all arms and one seed). `caution` says why such a small run may disagree with the full one.
+    `run(variant, seed, settings)` measures one variant once. Where starting the workers takes longer than what they
+    measure, a claim has `run_all(seed, settings)` instead. It measures all variants in one launch, and returns their
+    values by variant. `judge` and `picture` get the values of all runs.
+
+    `settings` are those of the full experiment. Results with fewer seeds, or with a smaller number in any setting, are
+    provisional. Variants that only choose a setting for another one need only `seeds_to_choose` seeds. `quick` replaces
+    some of the settings where a learner waits for the run (at most 15 s on 2 cores for all variants and one seed).
+    `caution` says why such a small run may disagree with the full one.
     """
 
     id: str
     statement: str
     source: str
     lesson: str
-    arms: tuple[str, ...]
+    variants: tuple[str, ...]
     seeds: int
     settings: Settings
     quick: Settings
@@ -60,13 +62,15 @@ class Claim:
     caution: str
     run: Callable[[str, int, Settings], Values] | None = None
     run_all: Callable[[int, Settings], dict[str, Values]] | None = None
-    alone: bool = False  # measures time: nothing else should run on the machine
-    partial: bool = False  # `picture` draws the arms that have runs where others have none
-    seeds_to_choose: Mapping[str, int] = field(default_factory=dict)  # by arm, of those that need fewer than `seeds`
+    timing_sensitive: bool = False  # it measures time, so nothing else should run on the machine
+    partial: bool = False  # `picture` draws the variants that have runs where others have none
+    seeds_to_choose: Mapping[str, int] = field(
+        default_factory=dict
+    )  # by variant, of those that need fewer than `seeds`
 
-    def seeds_of(self, arm: str) -> int:
-        """How many seeds an arm needs."""
-        return self.seeds_to_choose.get(arm, self.seeds)
+    def seeds_of(self, variant: str) -> int:
+        """How many seeds a variant needs."""
+        return self.seeds_to_choose.get(variant, self.seeds)
 
     @property
     def command(self) -> str:

@@ -34,7 +34,7 @@ class Difference:
 
 
 def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """Welch's t interval for two arms with spreads of their own."""
+    """Welch's t interval for two variants with spreads of their own."""
     mean = float(np.mean(a) - np.mean(b))
     if min(len(a), len(b)) < 2:
         return Difference(mean, -math.inf, math.inf)
@@ -42,14 +42,14 @@ def difference(a: Sequence[float], b: Sequence[float]) -> Difference:
         return Difference(mean, mean, mean)
     from scipy import stats
 
-    with warnings.catch_warnings():  # SciPy warns of an arm whose values are all equal; the other's spread is enough
+    with warnings.catch_warnings():  # SciPy warns of a variant whose values are all equal; the other's spread is enough
         warnings.simplefilter("ignore", RuntimeWarning)
         interval = stats.ttest_ind(a, b, equal_var=False).confidence_interval(0.95)
     return Difference(mean, float(interval.low), float(interval.high))
 
 
 def paired(a: Sequence[float], b: Sequence[float]) -> Difference:
-    """The interval where value i of both arms comes from the same seed. ValueError if they are not equally many."""
+    """The interval where value i of both variants comes from the same seed. ValueError if they are not equally many."""
     if len(a) != len(b):
         raise ValueError(f"{len(a)} values and {len(b)}: pairs need equally many")
     differences = np.subtract(a, b)

@@ -75,7 +75,7 @@ def write(path: Path, content: dict) -> None:
     write_whole(path, json.dumps({**content, "machine": machine()}, indent=1) + "\n")
 
 
-def read(folder: Path, arm: str) -> list[dict]:
-    """The results of one arm, in the order of their seeds."""
-    found = [json.loads(path.read_text()) for path in folder.glob(f"{arm}-*.json")]
+def read(folder: Path, variant: str) -> list[dict]:
+    """The results of one variant, in the order of their seeds."""
+    found = [json.loads(path.read_text()) for path in folder.glob(f"{variant}-*.json")]
     return sorted(found, key=lambda result: result["seed"])

@@ -1,4 +1,4 @@
-"""Runs a claim's experiment arm by arm and seed by seed, keeps a file a run, and reads them back."""
+"""Runs a claim's experiment variant by variant and seed by seed, keeps a file a run, and reads them back."""
 
 import itertools
 import json
@@ -14,47 +14,47 @@ from benchmarks.experiment.claim import Claim, Runs, Settings, Values, Verdict
 
 @dataclass(frozen=True)
 class Series:
-    """What has been measured of a claim: the files' contents by arm, in the order of the seeds."""
+    """What has been measured of a claim: the files' contents by variant, in the order of the seeds."""
 
     claim: Claim
     files: dict[str, list[dict]]
 
     @property
     def runs(self) -> Runs:
-        """The measured values, of the seeds that all measured arms have: of an interrupted series, the whole part.
+        """The measured values, of the seeds that all measured variants have: of an interrupted series, the whole part.
 
-        All that need as many seeds, that is: an arm that needs two takes none from those that need five.
+        All that need as many seeds, that is: a variant that needs two takes none from those that need five.
         """
         shared = {}  # by number of seeds needed
-        for arm, files in self.files.items():
+        for variant, files in self.files.items():
             if files:
-                needed, seeds = self.claim.seeds_of(arm), {file["seed"] for file in files}
+                needed, seeds = self.claim.seeds_of(variant), {file["seed"] for file in files}
                 shared[needed] = shared.get(needed, seeds) & seeds
         return {
-            arm: [file["values"] for file in files if file["seed"] in shared[self.claim.seeds_of(arm)]]
-            for arm, files in self.files.items()
+            variant: [file["values"] for file in files if file["seed"] in shared[self.claim.seeds_of(variant)]]
+            for variant, files in self.files.items()
         }
 
     @property
     def missing(self) -> list[str]:
-        """Arms without a run of a seed that all measured arms have."""
+        """Variants without a run of a seed that all measured variants have."""
         runs = self.runs
-        return [arm for arm in self.claim.arms if not runs[arm]]
+        return [variant for variant in self.claim.variants if not runs[variant]]
 
     @property
     def seeds(self) -> int:
-        """Seeds that all arms have, those aside that need fewer than the claim declares."""
+        """Seeds that all variants have, those aside that need fewer than the claim declares."""
         runs, few = self.runs, self.claim.seeds_to_choose
-        return min((len(values) for arm, values in runs.items() if arm not in few), default=0)
+        return min((len(values) for variant, values in runs.items() if variant not in few), default=0)
 
     @property
     def provisional(self) -> str:
         """Why the verdict does not count yet, in a few words; empty if it does."""
         if self.seeds < self.claim.seeds:
             return f"{self.seeds} of {self.claim.seeds} seeds"
-        for arm, needed in self.claim.seeds_to_choose.items():
-            if (seeds := len(self.runs[arm])) < needed:
-                return f"{seeds} of {needed} seeds of {arm}"
+        for variant, needed in self.claim.seeds_to_choose.items():
+            if (seeds := len(self.runs[variant])) < needed:
+                return f"{seeds} of {needed} seeds of {variant}"
         stored = (file["settings"] for files in self.files.values() for file in files)
         small = {name for settings in stored for name in below(settings, self.claim.settings)}
         return f"smaller than declared: {', '.join(sorted(small))}" if small else ""
@@ -68,7 +68,7 @@ class Series:
 
     @property
     def verdict(self) -> Verdict | None:
-        """The claim's verdict; None while an arm has no run."""
+        """The claim's verdict; None while a variant has no run."""
         return None if self.missing else self.claim.judge(self.runs)
 
 
@@ -79,20 +79,20 @@ def below(settings: Settings, least: Settings) -> list[str]:
 
 
 def measure(
-    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str],
+    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], variants: Sequence[str],
     said: Callable[[str], None] = lambda text: None,
 ) -> None:  # fmt: skip
     """Measure what `folder` lacks, or has only smaller or, where times count, from another kind of machine.
 
     A file appears whole or not at all. `said` hears of each run.
     """
-    todo = list(missing(claim, folder, settings, seeds, arms))
+    todo = list(missing(claim, folder, settings, seeds, variants))
     if old := sum(path.exists() for _, _, path in todo):
         said(f"{claim.id}: {old} of its results have smaller settings or are another machine's, and are measured anew")
-    for number, (arm, seed, path, values, seconds) in enumerate(_measured(claim, settings, todo), 1):
-        content = {"claim": claim.id, "arm": arm, "seed": seed, "settings": settings, "values": values}
+    for number, (variant, seed, path, values, seconds) in enumerate(_measured(claim, settings, todo), 1):
+        content = {"claim": claim.id, "arm": variant, "seed": seed, "settings": settings, "values": values}
         results.write(path, {**content, "seconds": round(seconds, 2)})
-        said(f"{claim.id} {arm}, seed {seed}: {seconds:.1f} s ({number} of {len(todo)})")
+        said(f"{claim.id} {variant}, seed {seed}: {seconds:.1f} s ({number} of {len(todo)})")
 
 
 def _measured(
@@ -100,30 +100,34 @@ def _measured(
 ) -> Iterator[tuple[str, int, Path, Values, float]]:  # fmt: skip
     """Each run of `todo` with its values and seconds, as soon as it has been measured.
 
-    Arms that share a launch take equal shares of its seconds.
+    Variants that share a launch take equal shares of its seconds.
     """
     for seed, runs in itertools.groupby(todo, key=lambda run: run[1]):
-        paths = {arm: path for arm, _, path in runs}
-        launches = [list(paths)] if claim.run_all else [[arm] for arm in paths]
-        for arms in launches:
+        paths = {variant: path for variant, _, path in runs}
+        launches = [list(paths)] if claim.run_all else [[variant] for variant in paths]
+        for variants in launches:
             started = time.perf_counter()
-            values = claim.run_all(seed, settings) if claim.run_all else {arms[0]: claim.run(arms[0], seed, settings)}
-            seconds = (time.perf_counter() - started) / len(arms)
-            yield from ((arm, seed, paths[arm], values[arm], seconds) for arm in arms)
+            values = (
+                claim.run_all(seed, settings)
+                if claim.run_all
+                else {variants[0]: claim.run(variants[0], seed, settings)}
+            )
+            seconds = (time.perf_counter() - started) / len(variants)
+            yield from ((variant, seed, paths[variant], values[variant], seconds) for variant in variants)
 
 
 def missing(
-    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], arms: Sequence[str]
+    claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], variants: Sequence[str]
 ) -> Iterator[tuple[str, int, Path]]:  # fmt: skip
-    """Arm, seed and file of the runs that have not been done so; one seed of all arms before the next seed."""
-    here = results.kind(results.machine()) if claim.alone else None
+    """Variant, seed and file of the runs that have not been done so; one seed of all variants before the next seed."""
+    here = results.kind(results.machine()) if claim.timing_sensitive else None
     for number, seed in enumerate(seeds):
-        for arm in arms:
-            path = folder / f"{arm}-{seed}.json"
-            if arm in claim.seeds_to_choose and number >= claim.seeds_to_choose[arm]:
+        for variant in variants:
+            path = folder / f"{variant}-{seed}.json"
+            if variant in claim.seeds_to_choose and number >= claim.seeds_to_choose[variant]:
                 continue
             if not path.exists() or not _usable(json.loads(path.read_text()), settings, here):
-                yield arm, seed, path
+                yield variant, seed, path
 
 
 def _usable(file: dict, settings: Settings, here: tuple[object, ...] | None) -> bool:
@@ -134,17 +138,19 @@ def _usable(file: dict, settings: Settings, here: tuple[object, ...] | None) -> 
 def saved(claim: Claim, folder: Path | None = None) -> Series:
     """The committed results of a claim, or those in another folder; of times, those of the machine that has most."""
     folder = folder or results.RESULTS / claim.id
-    files = {arm: _read(folder, arm) for arm in claim.arms}
-    if claim.alone:
+    files = {variant: _read(folder, variant) for variant in claim.variants}
+    if claim.timing_sensitive:
         kinds = Counter(results.kind(file["machine"]) for found in files.values() for file in found)
         most = max(kinds, key=kinds.get, default=None)
-        files = {arm: [one for one in found if results.kind(one["machine"]) == most] for arm, found in files.items()}
+        files = {
+            variant: [one for one in found if results.kind(one["machine"]) == most] for variant, found in files.items()
+        }
     return Series(claim, files)
 
 
-def _read(folder: Path, arm: str) -> list[dict]:
-    """An arm's files; `results.read` takes what begins with the arm's name, and arms may begin alike."""
-    return [file for file in results.read(folder, arm) if file["arm"] == arm]
+def _read(folder: Path, variant: str) -> list[dict]:
+    """A variant's files; `results.read` takes what begins with the variant's name, and variants may begin alike."""
+    return [file for file in results.read(folder, variant) if file["arm"] == variant]
 
 
 def settings(claim: Claim, quick: bool, device: str) -> Settings:

@@ -1,7 +1,7 @@
-"""How fast the course is beside what people would pick instead: one module a comparison, built as the claims are.
+"""How fast the course is beside what people would pick instead. Each comparison is a module, built as the claims are.
 
-An arm is a way of doing the same work, a seed is a round: one round of all arms comes before the next, so whatever else
-the machine does meets all of them.
+A variant is a way of doing the same work, and a seed is a round. One round of all variants comes before the next, so
+whatever else the machine does slows all of them.
 """
 
 import importlib

@@ -165,7 +165,7 @@ def test_a_figure_without_words_is_refused(alt: object, caption: object, shown: 
 
 def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
     claim = dataclasses.replace(
-        claims.get("C05"), arms=("a",), settings={}, caution="Few & short.",
+        claims.get("C05"), variants=("a",), settings={}, caution="Few & short.",
         judge=lambda runs: Verdict(runs["a"][0]["word"], "1 < 2."),
     )  # fmt: skip
     small, full = (

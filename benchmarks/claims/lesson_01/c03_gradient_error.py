@@ -19,7 +19,7 @@ SIZES = (32, 64, 128, 256, 512, 1024)
 FALLS, STAYS = -0.8, -0.2  # powers: near -1 the error falls as 1 / B, near 0 it does not fall
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Mean squared distance to the full gradient for each batch size."""
     split, test = data(settings)
     # Without batch normalisation, so that an image's gradient does not depend on the others in its batch.
@@ -82,7 +82,7 @@ CLAIM = Claim(
     statement="An average of gradients is less accurate than the gradient itself.",
     source="S0",
     lesson="01_gradient_descent_and_noise",
-    arms=("gradients",),
+    variants=("gradients",),
     seeds=5,
     settings={"images": 20_000, "updates": 100, "batches": 50},
     quick={"images": 4096, "updates": 20, "batches": 4},

@@ -25,9 +25,9 @@ def slope(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x, y**3 - y
 
 
-def rate_for(arm: str, batch: int) -> float:
-    """The learning rate that an arm uses with a batch size."""
-    return BASE_RATE * batch if arm == "scaled-rate" else BASE_RATE
+def rate_for(variant: str, batch: int) -> float:
+    """The learning rate that a variant uses with a batch size."""
+    return BASE_RATE * batch if variant == "scaled-rate" else BASE_RATE
 
 
 def escape(rate: float, batch: int, walkers: int, draw: np.random.Generator) -> float:
@@ -53,29 +53,29 @@ def theory(rate: float, batch: np.ndarray) -> np.ndarray:
     return np.log(1 + half**2 * batch * (g**2 - 1) / rate**2) / (2 * np.log(g))
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Median updates to leave the saddle, for each batch size; null where half of the walkers stay."""
     draw = np.random.default_rng(seed)
-    batches = BATCHES[arm]
-    found = [escape(rate_for(arm, batch), batch, settings["walkers"], draw) for batch in batches]
+    batches = BATCHES[variant]
+    found = [escape(rate_for(variant, batch), batch, settings["walkers"], draw) for batch in batches]
     return {"batches": batches, "updates": [value if math.isfinite(value) else None for value in found]}
 
 
-def updates(runs: Runs, arm: str) -> np.ndarray:
+def updates(runs: Runs, variant: str) -> np.ndarray:
     """Median updates by run and batch size; infinite where half of the walkers stayed."""
-    return np.array([[math.inf if value is None else value for value in run["updates"]] for run in runs[arm]])
+    return np.array([[math.inf if value is None else value for value in run["updates"]] for run in runs[variant]])
 
 
-def growth(runs: Runs, arm: str) -> np.ndarray:
+def growth(runs: Runs, variant: str) -> np.ndarray:
     """By run: how many times the updates of the smallest batch the largest one needs."""
-    found = updates(runs, arm)
+    found = updates(runs, variant)
     return found[:, -1] / found[:, 0]
 
 
 def judge(runs: Runs) -> Verdict:
     """Depends, where the updates grow with the batch at one rate and do not with the rate scaled."""
-    stuck = sum(int(np.isinf(updates(runs, arm)).sum()) for arm in runs)
-    one, scaled = (growth(runs, arm) for arm in ("one-rate", "scaled-rate"))
+    stuck = sum(int(np.isinf(updates(runs, variant)).sum()) for variant in runs)
+    one, scaled = (growth(runs, variant) for variant in ("one-rate", "scaled-rate"))
     if stuck:
         return Verdict("holds", f"at {stuck} of the measured points half of the walkers never left the saddle.")
     first, last = (runs["one-rate"][0]["batches"][i] for i in (0, -1))
@@ -97,9 +97,9 @@ def picture(runs: Runs) -> Picture:
     figure, (left, right) = panels(
         ("batch size (images)", "updates to leave the saddle"), ("batch size (images)", "images to leave the saddle")
     )
-    for arm, name in (("one-rate", "one rate"), ("scaled-rate", "rate scaled with the batch")):
-        batches = np.array(runs[arm][0]["batches"])
-        found = updates(runs, arm)
+    for variant, name in (("one-rate", "one rate"), ("scaled-rate", "rate scaled with the batch")):
+        batches = np.array(runs[variant][0]["batches"])
+        found = updates(runs, variant)
         for ax, values in ((left, found), (right, found * batches)):
             values = np.where(np.isfinite(values), values, np.nan)  # who stays has no time to draw
             ax.errorbar(batches, values.mean(axis=0), deviation(values), capsize=3, label=name)
@@ -110,7 +110,7 @@ def picture(runs: Runs) -> Picture:
         ax.set_xticks(batches, [str(batch) for batch in batches])
         ax.minorticks_off()
     left.legend()
-    one, scaled = (f"{np.median(growth(runs, arm)):.2f}" for arm in ("one-rate", "scaled-rate"))
+    one, scaled = (f"{np.median(growth(runs, variant)):.2f}" for variant in ("one-rate", "scaled-rate"))
     return Picture(
         figure,
         f"Two line plots on logarithmic axes. Left: over the batch sizes, updates to leave change by a factor {one} "
@@ -126,7 +126,7 @@ CLAIM = Claim(
     statement="A large batch gets stuck at saddle points.",
     source="S1",
     lesson="01_gradient_descent_and_noise",
-    arms=("one-rate", "scaled-rate"),
+    variants=("one-rate", "scaled-rate"),
     seeds=5,
     settings={"walkers": 20_000},
     quick={"walkers": 2000},

@@ -78,13 +78,13 @@ def expected(curvature, covariance) -> float:
     return float(np.sqrt(np.trace(solve_continuous_lyapunov(np.array(curvature), np.array(covariance)))))
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """A path to draw, and the distance from the minimum where it no longer changes."""
     inputs, targets = brightness(settings)
     found = surface(inputs, targets)
     start = torch.tensor(START).to(inputs)
     draw = torch.Generator().manual_seed(seed)
-    if arm == "gradient-descent":
+    if variant == "gradient-descent":
         slowest = torch.linalg.eigvalsh(found["curvature"])[0].item()
         path = descend(start, inputs, targets, SHOWN_RATE, round(ARRIVED / SHOWN_RATE / slowest))
         values = {"distance": (path[-1] - found["minimum"]).norm().item(), "images": len(targets)}
@@ -161,8 +161,8 @@ def picture(runs: Runs) -> Picture:
 def _paths(ax, runs: Runs) -> None:
     first = runs["gradient-descent"][0]
     minimum, curvature = np.array(first["minimum"]), np.array(first["curvature"])
-    for arm, name, style in (("sgd", "SGD", "s-"), ("gradient-descent", "gradient descent", "o-")):
-        ax.plot(*np.array(runs[arm][0]["path"]).T, style, ms=3, lw=1, label=name, zorder=3)
+    for variant, name, style in (("sgd", "SGD", "s-"), ("gradient-descent", "gradient descent", "o-")):
+        ax.plot(*np.array(runs[variant][0]["path"]).T, style, ms=3, lw=1, label=name, zorder=3)
     ax.plot(*minimum, "*", color="black", ms=11, label="minimum", zorder=4)
     ax.margins(0.15)
     ax.set_aspect("equal", adjustable="datalim")
@@ -195,7 +195,7 @@ CLAIM = Claim(
     "it, by about the root of rate / batch size.",
     source="S2",
     lesson="01_gradient_descent_and_noise",
-    arms=("gradient-descent", "sgd"),
+    variants=("gradient-descent", "sgd"),
     seeds=5,
     settings={"images": 50_000, "runs": 64, "updates": 2000},
     quick={"images": 10_000, "runs": 32, "updates": 300},

@@ -146,10 +146,10 @@ def noise_scale(small: float, big: float, size: int) -> float:
     return (small - big) / (1 / one - 1 / all) / ((all * big - one * small) / (all - one))
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """One half of the experiment, or one batch size of the other."""
-    if arm != "noise":
-        return steps(int(arm.removeprefix("batch-")), seed, settings)
+    if variant != "noise":
+        return steps(int(variant.removeprefix("batch-")), seed, settings)
     size = settings["workers"]
     seen = on_workers(f"{__name__}:norms", size, seed=seed, settings=settings)[0]
     small, big = np.array([part.mean(axis=0) for part in np.array_split(np.array(seen), WINDOWS)]).T.tolist()
@@ -176,10 +176,10 @@ def best(run: Values) -> tuple[float, float, bool]:
 
 def measured(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
     """Batch sizes, and updates to the target by run and batch size."""
-    arms = [arm for arm in runs if arm != "noise"]
-    seeds = min(len(runs[arm]) for arm in arms)
-    return np.array([runs[arm][0]["batch"] for arm in arms]), np.array(
-        [[best(runs[arm][seed])[1] for arm in arms] for seed in range(seeds)]
+    variants = [variant for variant in runs if variant != "noise"]
+    seeds = min(len(runs[variant]) for variant in variants)
+    return np.array([runs[variant][0]["batch"] for variant in variants]), np.array(
+        [[best(runs[variant][seed])[1] for variant in variants] for seed in range(seeds)]
     )
 
 
@@ -212,7 +212,7 @@ def finding(runs: Runs) -> Finding:
     middle = np.exp(np.log(updates).mean(axis=0))
     low, critical = hyperbola(sizes, middle)
     misfit = np.abs(np.log(middle / (low * (1 + critical / sizes)))).max()
-    edges = [arm for arm in runs if arm != "noise" and any(best(run)[2] for run in runs[arm])]
+    edges = [variant for variant in runs if variant != "noise" and any(best(run)[2] for run in runs[variant])]
     noise = [scale(run) for run in runs["noise"]]
     return Finding([hyperbola(sizes, line)[1] for line in updates], noise, float(np.exp(misfit)), edges)
 
@@ -289,7 +289,7 @@ CLAIM = Claim(
     "noise scale tells it.",
     source="S4",
     lesson="01_gradient_descent_and_noise",
-    arms=("noise", *(f"batch-{size}" for size in SIZES)),
+    variants=("noise", *(f"batch-{size}" for size in SIZES)),
     seeds=5,
     settings={"workers": 4, "images": 50_000, "test_images": 1000, "gain": 0.8, "updates": 10_000},
     quick={"workers": 2, "images": 10_000, "test_images": 500, "gain": 0.3, "updates": 1000},

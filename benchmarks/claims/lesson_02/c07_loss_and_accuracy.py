@@ -23,7 +23,7 @@ from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from benchmarks.methods.augmentations import unchanged
 from cifar.data import augment
 
-ARMS = ("short", "plain", "distorted", "decayed", "smoothed")
+VARIANTS = ("short", "plain", "distorted", "decayed", "smoothed")
 PAIRS = (("train_loss", "train_accuracy"), ("test_loss", "test_accuracy"), ("train_loss", "test_accuracy"))
 GLANCE = 100  # test images at the end of each epoch: what counts is measured once, at the end of all
 
@@ -33,8 +33,8 @@ def decayed(net: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.AdamW(net.parameters(), lr=0.001, weight_decay=1.0)
 
 
-def recipe(arm: str, settings: Settings) -> Recipe:
-    """What is trained: `plain`, and one change to it in each other arm."""
+def recipe(variant: str, settings: Settings) -> Recipe:
+    """What is trained: `plain`, and one change to it in each other variant."""
     plain = Recipe(batch_size=settings["batch"], epochs=settings["epochs"], change=unchanged)
     changed = {
         "short": {"epochs": settings["short"]},
@@ -43,18 +43,18 @@ def recipe(arm: str, settings: Settings) -> Recipe:
         "decayed": {"optimizer": decayed},
         "smoothed": {"loss": partial(F.cross_entropy, label_smoothing=0.2)},
     }
-    return replace(plain, **changed[arm])
+    return replace(plain, **changed[variant])
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
-    """Loss (nats) and accuracy (0-1) on both splits after training, measured the same way in all arms."""
+def run(variant: str, seed: int, settings: Settings) -> Values:
+    """Loss (nats) and accuracy (0-1) on both splits after training, measured the same way in all variants."""
     train_part, test_part = data(settings)
-    net = train(recipe(arm, settings), (train_part, first(test_part, GLANCE)), seed).net
+    net = train(recipe(variant, settings), (train_part, first(test_part, GLANCE)), seed).net
     return evaluate(net, train_part, "train") | evaluate(net, test_part, "test")
 
 
 def rank_correlations(runs: Runs, loss: str, accuracy: str) -> list[float]:
-    """Of each seed: Spearman's correlation of low loss with high accuracy over the arms; 1 is the same ranking."""
+    """Of each seed: Spearman's correlation of low loss with high accuracy over the variants; 1 is the same ranking."""
     by_seed = zip(*runs.values(), strict=False)
     return [
         float(spearmanr([-run[loss] for run in each], [run[accuracy] for run in each]).statistic) for each in by_seed
@@ -62,14 +62,14 @@ def rank_correlations(runs: Runs, loss: str, accuracy: str) -> list[float]:
 
 
 def pairs(runs: Runs, loss: str, accuracy: str, agreeing: bool) -> list[tuple[str, str]]:
-    """Pairs of arms, the one of lower loss first, that differ in loss and in accuracy beyond the noise.
+    """Pairs of variants, the one of lower loss first, that differ in loss and in accuracy beyond the noise.
 
     With `agreeing` those in which it has the higher accuracy, otherwise those in which it has the lower one.
     """
     found = []
     for pair in combinations(runs, 2):
         losses, accuracies = (
-            difference(*([run[name] for run in runs[arm]] for arm in pair)) for name in (loss, accuracy)
+            difference(*([run[name] for run in runs[variant]] for variant in pair)) for name in (loss, accuracy)
         )
         if losses.seen and accuracies.seen and (losses.mean * accuracies.mean < 0) == agreeing:
             found.append(pair if losses.mean < 0 else pair[::-1])
@@ -77,9 +77,9 @@ def pairs(runs: Runs, loss: str, accuracy: str, agreeing: bool) -> list[tuple[st
 
 
 def judge(runs: Runs) -> Verdict:
-    """Held against the claim is each pair of arms that it ranks the wrong way round, beyond the noise."""
+    """Held against the claim is each pair of variants that it ranks the wrong way round, beyond the noise."""
     if min(map(len, runs.values())) < 2:
-        return Verdict("no difference seen", f"one run an arm gives no interval; {_correlations(runs)}.")
+        return Verdict("no difference seen", f"one run per variant gives no interval; {_correlations(runs)}.")
     train_train, test_test, train_test = (pairs(runs, *names, agreeing=False) for names in PAIRS)
     text = _correlations(runs)
     if train_train or test_test:
@@ -98,7 +98,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _wrong(wrong: list[tuple[str, str]]) -> str:
-    count = len(ARMS) * (len(ARMS) - 1) // 2
+    count = len(VARIANTS) * (len(VARIANTS) - 1) // 2
     examples = f" ({', '.join(f'{low} against {high}' for low, high in wrong)})" if wrong else ""
     return f"by training loss, {len(wrong)} of {count} pairs have the wrong one ahead in test accuracy{examples}"
 
@@ -112,7 +112,7 @@ def _correlations(runs: Runs) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Accuracy against loss, a marker an arm, within each split and across them."""
+    """Accuracy against loss, a marker a variant, within each split and across them."""
     labels = (
         ("training loss (nats)", "training accuracy (%)"),
         ("test loss (nats)", "test accuracy (%)"),
@@ -120,8 +120,8 @@ def picture(runs: Runs) -> Picture:
     )
     figure, axes = panels(*labels, size=(9.6, 3.6))
     for ax, (loss, accuracy) in zip(axes, PAIRS, strict=True):
-        for arm, found in runs.items():
-            ax.plot([run[loss] for run in found], [100 * run[accuracy] for run in found], linestyle="", label=arm)
+        for variant, found in runs.items():
+            ax.plot([run[loss] for run in found], [100 * run[accuracy] for run in found], linestyle="", label=variant)
         ax.set_title(f"rank correlation {np.mean(rank_correlations(runs, loss, accuracy)):.2f}", fontsize=10)
     axes[2].legend(fontsize=8)
     return Picture(
@@ -138,7 +138,7 @@ CLAIM = Claim(
     statement="A lower loss means a higher accuracy.",
     source="S0",
     lesson="02_one_worker",
-    arms=ARMS,
+    variants=VARIANTS,
     seeds=5,
     settings={"images": 4000, "epochs": 12, "short": 4, "batch": 128},
     quick={"images": 1024, "epochs": 4, "short": 2, "test_images": 2000},

@@ -2,7 +2,8 @@
 
 The distortions of TensorFlow's CIFAR-10 tutorial (shifted crop, mirroring, brightness, contrast, per-image whitening),
 each alone, none, and all of them, with everything else equal: seed, first weights, order of the images. The training
-loss is the one that a training script prints: on the distorted images. Each arm is compared with none, seed by seed.
+loss is the one that a training script prints: on the augmented images. Each variant is compared with none,
+seed by seed.
 """
 
 from functools import partial
@@ -39,29 +40,29 @@ WHITENED = ("whitening", "all")
 GLANCE = 100  # test images at the end of each epoch: the accuracy that counts is taken once, at the end of all
 
 
-def network(arm: str) -> nn.Module:
-    """The lessons' network with batch normalisation, behind `Whiten` where the arm has it."""
+def network(variant: str) -> nn.Module:
+    """The lessons' network with batch normalisation, behind `Whiten` where the variant has it."""
     net = BootcampResNet(norm=nn.BatchNorm2d)
-    return nn.Sequential(Whiten(), net) if arm in WHITENED else net
+    return nn.Sequential(Whiten(), net) if variant in WHITENED else net
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Training loss of the last epoch (nats), and accuracy on the test part and on the undistorted training part."""
     train_part, test_part = data(settings)
     batch, epochs = settings["batch"], settings["epochs"]
-    recipe = Recipe(net=partial(network, arm), batch_size=batch, epochs=epochs, change=CHANGES[arm])
+    recipe = Recipe(net=partial(network, variant), batch_size=batch, epochs=epochs, change=CHANGES[variant])
     history = train(recipe, (train_part, first(test_part, GLANCE)), seed)
     values = {"train_loss": history.last["train_loss"], **evaluate(history.net, test_part, "test")}
     return values | {"train_accuracy": evaluate(history.net, train_part, "train", images=2000)["train_accuracy"]}
 
 
 def effects(runs: Runs, name: str) -> dict[str, Difference]:
-    """By arm: how much larger `name` is than without distortions, seed by seed."""
+    """By variant: how much larger `name` is than without distortions, seed by seed."""
     plain = [run[name] for run in runs["none"]]
     return {
-        arm: paired([run[name] for run in values][: len(plain)], plain[: len(values)])
-        for arm, values in runs.items()
-        if arm != "none"
+        variant: paired([run[name] for run in values][: len(plain)], plain[: len(values)])
+        for variant, values in runs.items()
+        if variant != "none"
     }
 
 
@@ -73,13 +74,13 @@ def _direction(effect: Difference) -> int:
 def judge(runs: Runs) -> Verdict:
     """Whether each distortion raises both; one that is seen to lower either speaks against the claim."""
     loss, accuracy = effects(runs, "train_loss"), effects(runs, "test_accuracy")
-    found = {arm: (_direction(loss[arm]), _direction(accuracy[arm])) for arm in loss}
+    found = {variant: (_direction(loss[variant]), _direction(accuracy[variant])) for variant in loss}
     text = "against no distortion, " + "; ".join(
-        f"{arm}: training loss {loss[arm].text()}, test accuracy {accuracy[arm].text(100, 1, ' points')}"
-        for arm in loss
+        f"{variant}: training loss {loss[variant].text()}, test accuracy {accuracy[variant].text(100, 1, ' points')}"
+        for variant in loss
     )
-    raised = [arm for arm, both in found.items() if both == (1, 1)]
-    lowered = [arm for arm, both in found.items() if -1 in both]
+    raised = [variant for variant, both in found.items() if both == (1, 1)]
+    lowered = [variant for variant, both in found.items() if -1 in both]
     if len(raised) == len(found):
         return Verdict("holds", f"each raises both: {text}.")
     if raised:
@@ -89,12 +90,12 @@ def judge(runs: Runs) -> Verdict:
     return Verdict("no difference seen", f"none is seen to raise both, or to lower one of them: {text}.")
 
 
-def _names(arms: list[str]) -> str:
-    return " and ".join([", ".join(arms[:-1]), arms[-1]] if len(arms) > 1 else arms)
+def _names(variants: list[str]) -> str:
+    return " and ".join([", ".join(variants[:-1]), variants[-1]] if len(variants) > 1 else variants)
 
 
 def picture(runs: Runs) -> Picture:
-    """Both effects of each arm, with their intervals."""
+    """Both effects of each variant, with their intervals."""
     figure, axes = panels(
         ("change of the training loss (nats)", "distortion"), ("change of the test accuracy (points)", "")
     )
@@ -108,7 +109,7 @@ def picture(runs: Runs) -> Picture:
         ax.set_yticks(range(len(found)), list(found))
         ax.invert_yaxis()
     accuracy = effects(runs, "test_accuracy")
-    best = max(accuracy, key=lambda arm: accuracy[arm].mean)
+    best = max(accuracy, key=lambda variant: accuracy[variant].mean)
     return Picture(
         figure,
         "Two panels with a row a distortion: points with 95 % intervals for the change of the training loss, left, and "
@@ -124,7 +125,7 @@ CLAIM = Claim(
     "accuracy.",
     source="S0",
     lesson="02_one_worker",
-    arms=tuple(CHANGES),
+    variants=tuple(CHANGES),
     seeds=5,
     settings={"images": 4000, "epochs": 15, "batch": 128},
     quick={"images": 1024, "epochs": 2, "batch": 64, "test_images": 1000},

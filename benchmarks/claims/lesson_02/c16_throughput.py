@@ -21,7 +21,7 @@ STILL_GROWING = 1.1  # a doubled batch that gives 10 % more has not reached the 
 SAME_PLACE = 2.0  # batch sizes are tried by doubling, so a knee cannot be placed better than this
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Median seconds of an update for each batch size."""
     split, _ = data(settings)
     torch.manual_seed(seed)
@@ -113,7 +113,7 @@ CLAIM = Claim(
     statement="Throughput stops growing with the batch size.",
     source="S1",
     lesson="02_one_worker",
-    arms=("updates",),
+    variants=("updates",),
     seeds=5,
     settings={"largest": 2048, "repeats": 10},
     quick={"largest": 512, "repeats": 4},
@@ -121,5 +121,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="Whatever else your machine does is in the times, and a short run stops at smaller batches.",
-    alone=True,
+    timing_sensitive=True,
 )

@@ -23,18 +23,18 @@ MEBI = 2**20
 MORE = 1.2  # allocators round, and libraries keep buffers: less than a fifth more is not seen as more
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Peak bytes for each batch size; with training, also what autograd keeps and what each weight needs."""
     split, _ = data(settings)
     draw = torch.Generator().manual_seed(seed)
     count, largest = settings["sizes"], settings["largest"]
     batches = [largest * (number + 1) // count for number in range(count)]
     peaks = [
-        peak(arm, *split.batch(torch.randint(len(split), (size,), generator=draw)), split.images.device.type)
+        peak(variant, *split.batch(torch.randint(len(split), (size,), generator=draw)), split.images.device.type)
         for size in batches
     ]
     values = {"batches": batches, "peaks": peaks}
-    return values | _accounts(split, max(batches) // 2) if arm == "training" else values
+    return values | _accounts(split, max(batches) // 2) if variant == "training" else values
 
 
 def _accounts(split: Split, size: int) -> Values:
@@ -140,7 +140,7 @@ CLAIM = Claim(
     statement="Training takes more memory than inference, and the activations take it, not a gradient for each image.",
     source="S1",
     lesson="02_one_worker",
-    arms=("training", "evaluation"),
+    variants=("training", "evaluation"),
     seeds=3,
     settings={"largest": 512, "sizes": 8},
     quick={"largest": 256, "sizes": 2},

@@ -44,7 +44,7 @@ def convolutional() -> nn.Sequential:
     )  # fmt: skip
 
 
-ARMS: dict[str, tuple[Callable[[], nn.Sequential], Loss]] = {
+VARIANTS: dict[str, tuple[Callable[[], nn.Sequential], Loss]] = {
     "linear squared": (lambda: perceptron(nn.Identity), squared),
     "linear entropy": (lambda: perceptron(nn.Identity), F.cross_entropy),
     "relu squared": (lambda: perceptron(nn.ReLU), squared),
@@ -103,9 +103,9 @@ def _batch(split: Split, indices: Tensor) -> tuple[Tensor, Tensor]:
     return normalise(images).contiguous(), F.one_hot(labels, 10).float()
 
 
-def trained(arm: str, gradient: Callable, split: Split, seed: int, settings: Settings) -> nn.Sequential:
+def trained(variant: str, gradient: Callable, split: Split, seed: int, settings: Settings) -> nn.Sequential:
     """A network after one pass through the images, each update with what `gradient` says."""
-    build, loss = ARMS[arm]
+    build, loss = VARIANTS[variant]
     torch.manual_seed(seed)
     net = build().to(split.images.device)
     optimizer = torch.optim.Adam(net.parameters(), lr=0.001)
@@ -117,14 +117,14 @@ def trained(arm: str, gradient: Callable, split: Split, seed: int, settings: Set
     return net
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Cosines by batch size at weights from early in training, and the test accuracy (0-1) that either way leads to."""
     split, test = data(settings)
-    net = trained(arm, true_gradient, split, seed, settings)
-    other = trained(arm, mean_gradient, split, seed, settings)
+    net = trained(variant, true_gradient, split, seed, settings)
+    other = trained(variant, mean_gradient, split, seed, settings)
     draw = torch.Generator().manual_seed(seed)
     sizes = [4**power for power in range(int(math.log(settings["largest"], 4)) + 1)]
-    found = [_cosines(net, ARMS[arm][1], split, size, settings, draw) for size in sizes]
+    found = [_cosines(net, VARIANTS[variant][1], split, size, settings, draw) for size in sizes]
     weights, biases = zip(*found, strict=True)
     return {
         "sizes": sizes, "weights": weights, "biases": biases,
@@ -133,17 +133,17 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     }  # fmt: skip
 
 
-def _largest(runs: Runs, arm: str, name: str) -> list[float]:
+def _largest(runs: Runs, variant: str, name: str) -> list[float]:
     """The cosines of the largest batch."""
-    return [run[name][-1] for run in runs[arm]]
+    return [run[name][-1] for run in runs[variant]]
 
 
 def judge(runs: Runs) -> Verdict:
     """Held if all weights' gradients point where they should; it depends if those of linear networks alone do."""
-    weights = {arm: float(np.mean(_largest(runs, arm, "weights"))) for arm in runs}
-    linear = all(weights[arm] >= SAME for arm in runs if arm.startswith("linear"))
-    listed = ", ".join(f"{arm} {mean_std(_largest(runs, arm, 'weights'))}" for arm in runs)
-    biases = ", ".join(f"{arm} {mean_std(_largest(runs, arm, 'biases'))}" for arm in runs)
+    weights = {variant: float(np.mean(_largest(runs, variant, "weights"))) for variant in runs}
+    linear = all(weights[variant] >= SAME for variant in runs if variant.startswith("linear"))
+    listed = ", ".join(f"{variant} {mean_std(_largest(runs, variant, 'weights'))}" for variant in runs)
+    biases = ", ".join(f"{variant} {mean_std(_largest(runs, variant, 'biases'))}" for variant in runs)
     accuracy, lost = (
         mean_std([run[name] for run in runs["relu entropy"]], 100, 1) for name in ("accuracy", "accuracy_with_means")
     )
@@ -167,9 +167,9 @@ def picture(runs: Runs) -> Picture:
     )
     figure, (left, middle, right) = panels(*labels, size=(10.5, 3.8))
     for ax, name in ((left, "weights"), (middle, "biases")):
-        for arm, found in runs.items():
+        for variant, found in runs.items():
             values = np.array([run[name] for run in found])
-            ax.errorbar(found[0]["sizes"], values.mean(0), deviation(values), capsize=3, label=arm)
+            ax.errorbar(found[0]["sizes"], values.mean(0), deviation(values), capsize=3, label=variant)
         ax.set_xscale("log", base=2)
         ax.set_ylim(-0.05, 1.05)
     left.legend(fontsize=7)
@@ -185,7 +185,8 @@ def picture(runs: Runs) -> Picture:
     right.invert_yaxis()
     right.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     listed, biases = (
-        ", ".join(f"{arm} {mean_std(_largest(runs, arm, of))}" for arm in runs) for of in ("weights", "biases")
+        ", ".join(f"{variant} {mean_std(_largest(runs, variant, of))}" for variant in runs)
+        for of in ("weights", "biases")
     )
     return Picture(
         figure,
@@ -202,7 +203,7 @@ CLAIM = Claim(
     statement="Back-propagating the mean activation of a batch gives the mean gradient.",
     source="S1",
     lesson="02_one_worker",
-    arms=tuple(ARMS),
+    variants=tuple(VARIANTS),
     seeds=5,
     settings={"images": 10_000, "batches": 20, "largest": 256},
     quick={"images": 2048, "batches": 4, "test_images": 1000},

@@ -59,7 +59,7 @@ def _as_it_is(images: Tensor) -> Tensor:
 VECTORISED = Pipeline(_fetch, augment, normalise)
 LOOP = Pipeline(_fetch_each, _each(augment), _each(normalise))
 CACHED = Pipeline(_fetch, _as_it_is, _as_it_is)  # of images that were distorted and normalised once and for all
-ARMS = {
+VARIANTS = {
     "cached": (CACHED, None),
     "vectorised": (VECTORISED, None),
     "loop": (LOOP, None),
@@ -79,21 +79,21 @@ def prefetched(prepare: Callable, items: Iterable, depth: int = 2) -> Iterator:
             yield ahead.popleft().result()
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Seconds of each stage alone, and images a second of the whole, in turn and prefetched."""
     split, _ = data(settings)
     device = split.images.device
     split = Split(split.name, split.images.cpu(), split.labels.cpu())  # preparing is the processor's work
     torch.set_num_threads(1)
     try:
-        return _measured(arm, seed, split, device, settings)
+        return _measured(variant, seed, split, device, settings)
     finally:
         torch.set_num_threads(cores())
 
 
-def _measured(arm: str, seed: int, split: Split, device: torch.device, settings: Settings) -> Values:
+def _measured(variant: str, seed: int, split: Split, device: torch.device, settings: Settings) -> Values:
     torch.manual_seed(seed)
-    pipeline, build = ARMS[arm]
+    pipeline, build = VARIANTS[variant]
     if pipeline is CACHED:
         split = Split(split.name, normalise(augment(split.images)), split.labels)
     step = Stepper(device, build() if build else None)
@@ -147,18 +147,18 @@ def predicted(run: Values, overlapped: bool) -> float:
     return run["batch"] / (max(sum(preparation), update) if overlapped else sum(preparation) + update)
 
 
-def _rates(runs: Runs, arm: str, name: str) -> tuple[float, float]:
+def _rates(runs: Runs, variant: str, name: str) -> tuple[float, float]:
     """Measured and predicted images a second, means over the seeds."""
-    found = runs[arm]
+    found = runs[variant]
     return (
         float(np.mean([run[name] for run in found])),
         float(np.mean([predicted(run, name == "prefetched") for run in found])),
     )
 
 
-def _off(runs: Runs, arm: str, name: str) -> tuple[float, float]:
+def _off(runs: Runs, variant: str, name: str) -> tuple[float, float]:
     """The interval of measured over predicted; of a single run, that ratio."""
-    logs = [np.log([run[name], predicted(run, name == "prefetched")]) for run in runs[arm]]
+    logs = [np.log([run[name], predicted(run, name == "prefetched")]) for run in runs[variant]]
     ratio = paired(*zip(*logs, strict=True))
     low, high = (ratio.low, ratio.high) if len(logs) > 1 else (ratio.mean, ratio.mean)
     return float(np.exp(low)), float(np.exp(high))
@@ -170,15 +170,17 @@ def _named(key: tuple[str, str]) -> str:
 
 def judge(runs: Runs) -> Verdict:
     """Held if the pipeline matters to the same network, and the stages' times predict the pace of all pipelines."""
-    rates = {(arm, name): _rates(runs, arm, name) for arm in runs for name in ("in_turn", "prefetched")}
+    rates = {(variant, name): _rates(runs, variant, name) for variant in runs for name in ("in_turn", "prefetched")}
     gain = rates["cached", "in_turn"][0] / rates["loop", "in_turn"][0]
     ratios = {key: _off(runs, *key) for key in rates}
     off = {key: ratio for key, ratio in ratios.items() if ratio[1] < NEAR or ratio[0] > 1 / NEAR}
     unclear = [key for key, (low, high) in ratios.items() if key not in off and (low < NEAR or high > 1 / NEAR)]
     text = "; ".join(
-        f"{arm}: {rates[arm, 'in_turn'][0]:.0f} images/s in turn ({rates[arm, 'in_turn'][1]:.0f} by the sum of the "
-        f"stages), {rates[arm, 'prefetched'][0]:.0f} prefetched ({rates[arm, 'prefetched'][1]:.0f} by the slower one)"
-        for arm in runs
+        f"{variant}: {rates[variant, 'in_turn'][0]:.0f} images/s in turn "
+        f"({rates[variant, 'in_turn'][1]:.0f} by the sum of the stages), "
+        f"{rates[variant, 'prefetched'][0]:.0f} prefetched "
+        f"({rates[variant, 'prefetched'][1]:.0f} by the slower one)"
+        for variant in runs
     )
     if gain < MATTERS:
         return Verdict("fails", f"the network alone decides, its images may come as they like: {text}.")
@@ -208,7 +210,7 @@ def picture(runs: Runs) -> Picture:
         left.barh(places, widths, left=ends, color=colour, hatch=hatch, edgecolor="#555555", label=stage)
         ends = ends + widths
     for shift, name, colour in ((-0.2, "in_turn", "#9fb8c8"), (0.2, "prefetched", "#0b3c5d")):
-        measured, theory = zip(*(_rates(runs, arm, name) for arm in runs), strict=True)
+        measured, theory = zip(*(_rates(runs, variant, name) for variant in runs), strict=True)
         spread = [deviation([run[name] for run in found]) for found in runs.values()]
         right.barh(places + shift, measured, 0.4, xerr=spread, color=colour, label=name.replace("_", " "))
         right.plot(theory, places + shift, "D", linestyle="", color="#d1495b", label="predicted" if shift > 0 else None)
@@ -217,7 +219,8 @@ def picture(runs: Runs) -> Picture:
         ax.invert_yaxis()
         ax.legend(fontsize=8)
     listed = "; ".join(
-        f"{arm}: {_rates(runs, arm, 'in_turn')[0]:.0f} and {_rates(runs, arm, 'prefetched')[0]:.0f}" for arm in runs
+        f"{variant}: {_rates(runs, variant, 'in_turn')[0]:.0f} and {_rates(runs, variant, 'prefetched')[0]:.0f}"
+        for variant in runs
     )
     return Picture(
         figure,
@@ -233,7 +236,7 @@ CLAIM = Claim(
     statement="Input pipeline and network together decide the end-to-end speed.",
     source="S1, S2",
     lesson="02_one_worker",
-    arms=tuple(ARMS),
+    variants=tuple(VARIANTS),
     seeds=5,
     settings={"images": 12_800, "batch": 128, "repeats": 20},
     quick={"images": 1280, "repeats": 5},
@@ -241,5 +244,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="Prefetching needs a second core that is idle, and in few batches a hiccup of the machine counts for much.",
-    alone=True,
+    timing_sensitive=True,
 )

@@ -49,16 +49,16 @@ def errors(seed: int, sizes: list[int], batch_size: int, device: str) -> dict[st
     """On a worker: the relative difference for each network and number of workers (0 where this worker is not in)."""
     train, _ = horovod_ops.data(device, images=4096, test_images=1)
     teams = [hvd.add_process_set(list(range(size))) for size in sizes[:-1]] + [hvd.global_process_set]
-    found = {arm: [] for arm in NETWORKS}
+    found = {variant: [] for variant in NETWORKS}
     for size, team in zip(sizes, teams, strict=True):
         indices = shuffle(len(train), seed, epoch=size)[: size * batch_size]
-        for arm in NETWORKS:
-            found[arm].append(_error(arm, seed, train, indices, team) if team.included() else 0.0)
+        for variant in NETWORKS:
+            found[variant].append(_error(variant, seed, train, indices, team) if team.included() else 0.0)
     return found
 
 
-def _error(arm: str, seed: int, split: Split, indices: Tensor, team: hvd.ProcessSet) -> float:
-    of_worker, of_one = NETWORKS[arm]
+def _error(variant: str, seed: int, split: Split, indices: Tensor, team: hvd.ProcessSet) -> float:
+    of_worker, of_one = NETWORKS[variant]
     net = network(of_worker(process_set=team), seed, split.images.device)
     mine = gradient(net, split, shard(indices, team.rank(), team.size()))
     averaged = horovod_ops.mean(mine, "gradient", process_set=team)
@@ -75,18 +75,18 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
         f"{__name__}:errors", settings["workers"], {"HOROVOD_DYNAMIC_PROCESS_SETS": "1"},
         seed=seed, sizes=sizes, batch_size=settings["batch_size"], device=settings["device"],
     )[0]  # fmt: skip
-    return {arm: {"sizes": sizes, "errors": found[arm]} for arm in NETWORKS}
+    return {variant: {"sizes": sizes, "errors": found[variant]} for variant in NETWORKS}
 
 
-def worst(runs: Runs, arm: str) -> float:
-    """The largest relative difference of an arm, with more than one worker."""
-    pairs = [pair for run in runs[arm] for pair in zip(run["sizes"], run["errors"], strict=True)]
+def worst(runs: Runs, variant: str) -> float:
+    """The largest relative difference of a variant, with more than one worker."""
+    pairs = [pair for run in runs[variant] for pair in zip(run["sizes"], run["errors"], strict=True)]
     return max(error for size, error in pairs if size > 1)
 
 
 def judge(runs: Runs) -> Verdict:
     """Equality must hold for every number of workers; where it needs no or synchronised normalisation, it depends."""
-    plain, own, shared = (worst(runs, arm) for arm in NETWORKS)
+    plain, own, shared = (worst(runs, variant) for variant in NETWORKS)
     text = (
         f"the largest relative difference is {plain:.0e} without normalisation, {own:.2g} with each worker's own batch "
         f"norm and {shared:.0e} with batch statistics of all workers"
@@ -103,14 +103,14 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """Relative difference against the number of workers, a line a network, the worst of the seeds."""
     figure, ax = axes("workers", "relative difference of the gradients")
-    for arm, name in NAMES.items():
-        sizes = runs[arm][0]["sizes"]
-        found = [max(errors) for errors in zip(*(run["errors"] for run in runs[arm]), strict=True)]
+    for variant, name in NAMES.items():
+        sizes = runs[variant][0]["sizes"]
+        found = [max(errors) for errors in zip(*(run["errors"] for run in runs[variant]), strict=True)]
         ax.plot(sizes, [max(error, 1e-17) for error in found], label=name)
     ax.set(yscale="log", ylim=(1e-17, 10), xscale="log", xticks=sizes, xticklabels=[str(size) for size in sizes])
     ax.minorticks_off()
     ax.legend(loc="center right")
-    numbers = ", ".join(f"{NAMES[arm]} {worst(runs, arm):.0e}" for arm in NAMES)
+    numbers = ", ".join(f"{NAMES[variant]} {worst(runs, variant):.0e}" for variant in NAMES)
     return Picture(
         figure,
         f"Three lines over the number of workers on a logarithmic axis; their largest values: {numbers}.",
@@ -124,7 +124,7 @@ CLAIM = Claim(
     statement="Averaging the gradients of K workers equals one worker with a K times larger batch.",
     source="S0, S1",
     lesson="03_data_parallelism_by_hand",
-    arms=tuple(NETWORKS),
+    variants=tuple(NETWORKS),
     seeds=5,
     settings={"workers": 8, "batch_size": 16},
     quick={"workers": 4, "batch_size": 8},

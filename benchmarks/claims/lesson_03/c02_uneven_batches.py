@@ -72,17 +72,17 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
     return {order: {"draws": settings["draws"], "sizes": found[order]} for order in ORDERS}
 
 
-def values(runs: Runs, arm: str, which: str) -> np.ndarray:
+def values(runs: Runs, variant: str, which: str) -> np.ndarray:
     """What was measured, a row a run, a column for each size of the last shard."""
-    return np.array([[size[which] for size in run["sizes"]] for run in runs[arm]])
+    return np.array([[size[which] for size in run["sizes"]] for run in runs[variant]])
 
 
 def judge(runs: Runs) -> Verdict:
     """Holds where unequal shards, and they alone, make the mean of means differ, and weighting repairs it."""
-    plain = np.concatenate([values(runs, arm, "plain") for arm in ORDERS])
-    weighted = max(values(runs, arm, "weighted").max() for arm in ORDERS)
-    last = {arm: values(runs, arm, "plain")[:, -1].mean() for arm in ORDERS}
-    kept = {arm: values(runs, arm, "averaged")[:, -1].mean() / last[arm] for arm in ORDERS}
+    plain = np.concatenate([values(runs, variant, "plain") for variant in ORDERS])
+    weighted = max(values(runs, variant, "weighted").max() for variant in ORDERS)
+    last = {variant: values(runs, variant, "plain")[:, -1].mean() for variant in ORDERS}
+    kept = {variant: values(runs, variant, "averaged")[:, -1].mean() / last[variant] for variant in ORDERS}
     draws = runs["shuffled"][0]["draws"]
     text = (
         f"with equal shards the mean of means is exact ({plain[:, 0].max():.0e}); the most unequal ones make it wrong "
@@ -102,19 +102,19 @@ def picture(runs: Runs) -> Picture:
     labels = ("images of the last worker", "relative error of the gradient")
     figure, (one, many) = panels(labels, (labels[0], "relative error of the mean over batches"))
     images = [size["images"] for size in runs["shuffled"][0]["sizes"]]
-    for arm in ORDERS:
-        one.plot(images, values(runs, arm, "plain").mean(0), label=f"mean of means, {arm}")
-        many.plot(images, values(runs, arm, "averaged").mean(0), label=arm)
-    weighted = np.max([values(runs, arm, "weighted").max(0) for arm in ORDERS], axis=0)
+    for variant in ORDERS:
+        one.plot(images, values(runs, variant, "plain").mean(0), label=f"mean of means, {variant}")
+        many.plot(images, values(runs, variant, "averaged").mean(0), label=variant)
+    weighted = np.max([values(runs, variant, "weighted").max(0) for variant in ORDERS], axis=0)
     one.plot(images, weighted, label="weighted by count")
     for ax in (one, many):
         ax.set_xscale("log", base=2)
         ax.set(xticks=images, xticklabels=[str(count) for count in images])
         ax.legend()
     one.set(yscale="log", ylim=(1e-17, 10))
-    many.set_ylim(0, max(0.01, 1.1 * max(values(runs, arm, "averaged").mean(0).max() for arm in ORDERS)))
-    worst = {arm: values(runs, arm, "plain")[:, -1].mean() for arm in ORDERS}
-    left = {arm: values(runs, arm, "averaged").mean(0)[-1] for arm in ORDERS}
+    many.set_ylim(0, max(0.01, 1.1 * max(values(runs, variant, "averaged").mean(0).max() for variant in ORDERS)))
+    worst = {variant: values(runs, variant, "plain")[:, -1].mean() for variant in ORDERS}
+    left = {variant: values(runs, variant, "averaged").mean(0)[-1] for variant in ORDERS}
     return Picture(
         figure,
         "Left: the error of the mean of means grows as the last shard shrinks, that of the weighted mean stays at "
@@ -131,7 +131,7 @@ CLAIM = Claim(
     statement="The mean of the workers' gradients is wrong where the data does not divide evenly.",
     source="S0",
     lesson="03_data_parallelism_by_hand",
-    arms=tuple(ORDERS),
+    variants=tuple(ORDERS),
     seeds=5,
     settings={"batch_size": 16, "draws": 16},
     quick={"batch_size": 8, "draws": 3},

@@ -129,20 +129,20 @@ def distance(losses: list[float], others: list[float]) -> float:
     return float(np.sqrt(np.mean(np.square(np.subtract(losses, others)))))
 
 
-def distances(runs: Runs, arm: str, which: str) -> list[float]:
+def distances(runs: Runs, variant: str, which: str) -> list[float]:
     """How far each run's trajectory is from one worker's with the same seed."""
-    pairs = zip(runs["1_worker"], runs[arm], strict=False)
+    pairs = zip(runs["1_worker"], runs[variant], strict=False)
     return [distance(one["losses"]["divided"], other["losses"][which]) for one, other in pairs]
 
 
-def speeds(runs: Runs, arm: str, which: str) -> np.ndarray:
+def speeds(runs: Runs, variant: str, which: str) -> np.ndarray:
     """Images/s a worker, of each round of each run."""
-    return np.concatenate([run["images_per_s"][which] for run in runs[arm]])
+    return np.concatenate([run["images_per_s"][which] for run in runs[variant]])
 
 
-def price(runs: Runs, arm: str, end: str = "") -> Difference:
+def price(runs: Runs, variant: str, end: str = "") -> Difference:
     """By how much, in relation, a worker's images/s change when the batch is divided; a launch is one value."""
-    launches = [run["images_per_s"] for run in runs[arm]]
+    launches = [run["images_per_s"] for run in runs[variant]]
     change = [np.divide(of[f"divided{end}"], of[f"kept{end}"]).mean() for of in launches]
     return paired(change, np.ones(len(change)))
 
@@ -150,14 +150,14 @@ def price(runs: Runs, arm: str, end: str = "") -> Difference:
 def judge(runs: Runs) -> Verdict:
     """Holds where the trajectories agree up to rounding, and each worker computes fewer images a second."""
     rounding = max(distances(runs, "1_worker", "kept"))
-    arms = [arm for arm in SIZES if arm != "1_worker"]
-    apart = max(max(distances(runs, arm, "divided")) for arm in arms)
-    kept = min(min(distances(runs, arm, "kept")) for arm in arms)
-    found = [price(runs, arm) for arm in arms]
+    variants = [variant for variant in SIZES if variant != "1_worker"]
+    apart = max(max(distances(runs, variant, "divided")) for variant in variants)
+    kept = min(min(distances(runs, variant, "kept")) for variant in variants)
+    found = [price(runs, variant) for variant in variants]
     prices = "; ".join(
-        f"of {SIZES[arm]} workers each computes {of.text(100, 0, ' %')} images/s when the batch is divided, "
-        f"{price(runs, arm, '_alone').text(100, 0, ' %')} without exchange"
-        for arm, of in zip(arms, found, strict=True)
+        f"of {SIZES[variant]} workers each computes {of.text(100, 0, ' %')} images/s when the batch is divided, "
+        f"{price(runs, variant, '_alone').text(100, 0, ' %')} without exchange"
+        for variant, of in zip(variants, found, strict=True)
     )
     text = (
         f"with the batch divided the loss stays within {apart:.1e} nats of one worker's (another order of summation: "
@@ -174,21 +174,21 @@ def picture(runs: Runs) -> Picture:
     """Left: the first seed's trajectories; right: images/s a worker."""
     figure, (left, right) = panels(("update", "training loss (nats)"), ("workers", "images/s a worker"))
     styles = {"1_worker": {"lw": 4, "alpha": 0.35}, "2_workers": {}, "4_workers": {}}
-    for arm, size in SIZES.items():
+    for variant, size in SIZES.items():
         label = f"{size} worker{'s, batch divided' if size > 1 else ''}"
-        left.plot(runs[arm][0]["losses"]["divided"], marker="", label=label, **styles[arm])
+        left.plot(runs[variant][0]["losses"]["divided"], marker="", label=label, **styles[variant])
     left.plot(runs["4_workers"][0]["losses"]["kept"], marker="", label="4 workers, batch kept")
     sizes = np.array(list(SIZES.values()))
     for which, label in (
         ("kept", "batch kept"), ("divided", "batch divided"),
         ("kept_alone", "kept, no exchange"), ("divided_alone", "divided, no exchange"),
     ):  # fmt: skip
-        found = [speeds(runs, arm, which) for arm in SIZES]
+        found = [speeds(runs, variant, which) for variant in SIZES]
         right.errorbar(sizes, [of.mean() for of in found], [deviation(of) for of in found], label=label, capsize=3)
     right.set(xticks=sizes, ylim=(0, None))
     left.legend()
     right.legend()
-    apart = max(max(distances(runs, arm, "divided")) for arm in SIZES)
+    apart = max(max(distances(runs, variant, "divided")) for variant in SIZES)
     four = {which: mean_std(speeds(runs, "4_workers", which), digits=0) for which in ("divided", "kept")}
     return Picture(
         figure,
@@ -205,7 +205,7 @@ CLAIM = Claim(
     statement="Halving the per-worker batch restores the run of one GPU, at the price of fewer images a second.",
     source="S0, S1",
     lesson="03_data_parallelism_by_hand",
-    arms=tuple(SIZES),
+    variants=tuple(SIZES),
     seeds=5,
     settings={"batch_size": 128, "updates": 90, "rounds": 5, "rate": 0.02},
     quick={"batch_size": 32, "updates": 6, "rounds": 2},
@@ -213,5 +213,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="In a few updates nothing has had time to go apart; speeds measured once change with what else runs.",
-    alone=True,
+    timing_sensitive=True,
 )

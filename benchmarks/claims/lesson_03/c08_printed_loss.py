@@ -42,7 +42,7 @@ def losses(seed: int, batch_size: int, updates: int, device: str) -> dict[str, l
     return {"workers": horovod_ops.gather(mine, "each").T.tolist(), "mean": horovod_ops.mean(mine, "mean").tolist()}
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """The losses as rank 0 has them in the end."""
     options = {name: settings[name] for name in ("batch_size", "updates", "device")}
     return on_workers(f"{__name__}:losses", settings["workers"], seed=seed, **options)[0]
@@ -114,7 +114,7 @@ CLAIM = Claim(
     statement="The printed loss is one worker's: it scatters √K times as much as the loss of all K workers.",
     source="S0",
     lesson="03_data_parallelism_by_hand",
-    arms=("training",),
+    variants=("training",),
     seeds=5,
     settings={"workers": 8, "batch_size": 16, "updates": 300},
     quick={"workers": 4, "updates": 40},

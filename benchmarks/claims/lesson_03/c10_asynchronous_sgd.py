@@ -98,7 +98,7 @@ def all_settings(batch_size: int, updates: int, test_images: int, device: str, *
     split, test = horovod_ops.data(device, updates * batch_size * hvd.size(), test_images)
     parts = split, subset(test, shard(torch.arange(test_images), hvd.rank(), hvd.size()))
     options |= {"batch_size": batch_size, "updates": updates, "data": parts}
-    return {arm: [way(value, **options) for value in values] for arm, (way, values) in WAYS.items()}
+    return {variant: [way(value, **options) for value in values] for variant, (way, values) in WAYS.items()}
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
@@ -106,12 +106,12 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
     names = ("rate", "period", "batch_size", "updates", "test_images", "device")
     options = {name: settings[name] for name in names}
     found = on_workers(f"{__name__}:all_settings", settings["workers"], seed=seed, **options)[0]
-    return {arm: {"runs": found[arm]} for arm in WAYS}
+    return {variant: {"runs": found[variant]} for variant in WAYS}
 
 
-def last_losses(runs: Runs, arm: str) -> np.ndarray:
+def last_losses(runs: Runs, variant: str) -> np.ndarray:
     """Mean training loss over the last quarter of the updates: a row a seed, a column a setting."""
-    return np.array([[_end(one["losses"], 4) for one in run["runs"]] for run in runs[arm]])
+    return np.array([[_end(one["losses"], 4) for one in run["runs"]] for run in runs[variant]])
 
 
 def last_spreads(runs: Runs) -> np.ndarray:
@@ -181,7 +181,7 @@ CLAIM = Claim(
     "the workers closer together.",
     source="S0, S1",
     lesson="03_data_parallelism_by_hand",
-    arms=tuple(WAYS),
+    variants=tuple(WAYS),
     seeds=5,
     settings={"workers": 4, "batch_size": 32, "updates": 200, "rate": 0.1, "period": 4, "test_images": 2000},
     quick={"workers": 2, "batch_size": 16, "updates": 40, "test_images": 200},

@@ -66,7 +66,7 @@ def off(runs: Runs) -> float:
 def kernel_off(runs: Runs) -> float | None:
     """The largest relative difference between the kernel's and the program's count; None where it does not count."""
     found = []
-    for run in (run for arm in runs.values() for run in arm):
+    for run in (run for variant in runs.values() for run in variant):
         for counted, program in zip(run["kernel_received"], run["received"], strict=True):
             pairs = zip(counted, program, strict=True)
             found += [None if kernel is None else abs(kernel / bytes - 1) for kernel, bytes in pairs]
@@ -75,7 +75,7 @@ def kernel_off(runs: Runs) -> float | None:
 
 def slower(runs: Runs) -> bool:
     """Whether an update takes longer where the server computes than where it averages, with the most workers."""
-    central, server = ([run["seconds"][-1] for run in runs[arm]] for arm in ("central", "server"))
+    central, server = ([run["seconds"][-1] for run in runs[variant]] for variant in ("central", "server"))
     if min(len(central), len(server)) < 2:
         return central[0] > SLOWER * server[0]
     return paired(central, server).low > 0
@@ -84,9 +84,9 @@ def slower(runs: Runs) -> bool:
 def judge(runs: Runs) -> Verdict:
     """Holds where the server's computing costs both more bytes through its link and more time."""
     size = runs["central"][0]["sizes"][-1]
-    mb = {arm: np.mean([busiest(run)[-1] for run in runs[arm]]) / 1e6 for arm in runs}
+    mb = {variant: np.mean([busiest(run)[-1] for run in runs[variant]]) / 1e6 for variant in runs}
     more = mb["central"] > mb["server"]
-    seconds = {arm: mean_std([run["seconds"][-1] for run in runs[arm]], 1000, 0) for arm in runs}
+    seconds = {variant: mean_std([run["seconds"][-1] for run in runs[variant]], 1000, 0) for variant in runs}
     text = (
         f"with {size} workers the busiest link carries {mb['central']:.0f} MB an update where the server computes "
         f"gradients, {mb['server']:.1f} MB where it averages them, {mb['replica']:.1f} MB where all send to all, "
@@ -111,15 +111,17 @@ def picture(runs: Runs) -> Picture:
     """Bytes of the busiest worker, with the theory, and time an update; both against the number of workers."""
     workers = "workers K"
     figure, (left, right) = panels((workers, "busiest worker, in and out (MB)"), (workers, "time an update (ms)"))
-    for arm, found in runs.items():
-        sizes, hollow = found[0]["sizes"], {"markerfacecolor": "none", "markersize": 8} if arm == "server" else {}
-        (drawn,) = left.plot(sizes, np.mean([busiest(run) for run in found], 0) / 1e6, **hollow, label=NAMES[arm])
+    for variant, found in runs.items():
+        sizes, hollow = found[0]["sizes"], {"markerfacecolor": "none", "markersize": 8} if variant == "server" else {}
+        (drawn,) = left.plot(sizes, np.mean([busiest(run) for run in found], 0) / 1e6, **hollow, label=NAMES[variant])
         drawn.set_linestyle("none")
-        if arm != "central":
-            theory = [expected(arm, size) / 1e6 for size in sizes]
+        if variant != "central":
+            theory = [expected(variant, size) / 1e6 for size in sizes]
             left.plot(sizes, theory, "-", marker="", color=drawn.get_color(), lw=1)
         seconds = 1000 * np.array([run["seconds"] for run in found])
-        right.errorbar(sizes, seconds.mean(0), deviation(seconds), color=drawn.get_color(), capsize=3, label=NAMES[arm])
+        right.errorbar(
+            sizes, seconds.mean(0), deviation(seconds), color=drawn.get_color(), capsize=3, label=NAMES[variant]
+        )
     for ax in (left, right):
         ax.set(xscale="log", xticks=sizes, xticklabels=sizes)
         ax.minorticks_off()
@@ -127,7 +129,7 @@ def picture(runs: Runs) -> Picture:
     left.minorticks_off()
     right.set_ylim(bottom=0)
     left.legend(fontsize=8)
-    mb = {arm: np.mean([busiest(run)[-1] for run in found]) / 1e6 for arm, found in runs.items()}
+    mb = {variant: np.mean([busiest(run)[-1] for run in found]) / 1e6 for variant, found in runs.items()}
     return Picture(
         figure,
         f"Two plots on logarithmic axes. Left: bytes of the busiest worker grow with the number of workers, up to "
@@ -144,7 +146,7 @@ CLAIM = Claim(
     statement="Gradients must be computed on each worker, not on the parameter server.",
     source="S3",
     lesson="03_data_parallelism_by_hand",
-    arms=tuple(NAMES),
+    variants=tuple(NAMES),
     seeds=5,
     settings={"workers": 8, "batch_size": 64, "updates": 15},
     quick={"workers": 4, "batch_size": 32, "updates": 3},
@@ -152,5 +154,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="The bytes are always the same; the times of a few updates with few workers vary as much as they differ.",
-    alone=True,
+    timing_sensitive=True,
 )

@@ -101,11 +101,11 @@ def times(run: Values) -> list[float]:
 
 def judge(runs: Runs) -> Verdict:
     """Holds where the whole batch is K times the need, and the shard the need itself."""
-    found, batch, part = runs["shard"][0]["sizes"], *(runs[arm][0] for arm in CUTS)
+    found, batch, part = runs["shard"][0]["sizes"], *(runs[variant][0] for variant in CUTS)
     if any(a["pixels"] != b["pixels"] for a, b in zip(runs["whole batch"], runs["shard"], strict=False)):
         raise ValueError("the two ways fed the workers different images")
-    all, own = (np.mean([times(run) for run in runs[arm]], 0) for arm in CUTS)
-    ms = {arm: mean_std([run["seconds"][-1] for run in runs[arm]], 1000, 1) for arm in CUTS}
+    all, own = (np.mean([times(run) for run in runs[variant]], 0) for variant in CUTS)
+    ms = {variant: mean_std([run["seconds"][-1] for run in runs[variant]], 1000, 1) for variant in CUTS}
     text = (
         f"a worker of {found[-1]} receives {batch['received'][-1][0] / 1e6:.2f} MB an update with the whole batch, "
         f"{part['received'][-1][0] / 1e6:.2f} MB with its shard: {all[-1] / own[-1]:.2f} times as much{_kernel(runs)}. "
@@ -118,7 +118,7 @@ def judge(runs: Runs) -> Verdict:
 
 def _kernel(runs: Runs) -> str:
     """The same ratio as the kernel counts it."""
-    counts = [[run["kernel_received"][-1][0] for run in runs[arm]] for arm in CUTS]
+    counts = [[run["kernel_received"][-1][0] for run in runs[variant]] for variant in CUTS]
     if None in counts[0] + counts[1]:
         return ""
     return f" ({np.mean(counts[0]) / np.mean(counts[1]):.2f} times by the kernel's count)"
@@ -128,11 +128,11 @@ def picture(runs: Runs) -> Picture:
     """Bytes in and time, both against the number of workers."""
     workers = "workers K"
     figure, (left, right) = panels((workers, "a worker receives (MB an update)"), (workers, "time to feed all (ms)"))
-    for arm, all in runs.items():
+    for variant, all in runs.items():
         found = all[0]["sizes"]
-        left.plot(found, [max(received) / 1e6 for received in all[0]["received"]], label=arm)
+        left.plot(found, [max(received) / 1e6 for received in all[0]["received"]], label=variant)
         seconds = 1000 * np.array([run["seconds"] for run in all])
-        right.errorbar(found, seconds.mean(0), deviation(seconds), capsize=3, label=arm)
+        right.errorbar(found, seconds.mean(0), deviation(seconds), capsize=3, label=variant)
     need = runs["shard"][0]["need"] / 1e6
     left.plot(found, [need * size for size in found], ":", marker="", color="black", label="K times the need")
     for ax in (left, right):
@@ -153,7 +153,7 @@ CLAIM = Claim(
     statement="Do not send every worker the whole batch: it is K times what a worker needs.",
     source="S3",
     lesson="03_data_parallelism_by_hand",
-    arms=tuple(CUTS),
+    variants=tuple(CUTS),
     seeds=5,
     settings={"workers": 8, "batch_size": 128, "updates": 50, "images": 20_000},
     quick={"workers": 4, "batch_size": 64, "updates": 20, "images": 4096},
@@ -161,5 +161,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="The bytes are always the same; the times of few updates vary.",
-    alone=True,
+    timing_sensitive=True,
 )

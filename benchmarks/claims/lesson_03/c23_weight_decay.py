@@ -103,7 +103,7 @@ def _alone(start: Tensor, split: Split, batch_size: int, updates: int, seed: int
     return norms
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Terms for 2, 4, ... workers, and the lengths for most workers. On the CPU whatever the device: it is algebra."""
     given = {name: settings[name] for name in ("batch_size", "updates", "images")}
     first = on_peers(f"{__name__}:measure", settings["workers"], seed=seed, **given)[0]
@@ -181,7 +181,7 @@ CLAIM = Claim(
     statement="Normalise the loss by kn, not by n, or weight decay is K times too strong.",
     source="S3",
     lesson="03_data_parallelism_by_hand",
-    arms=("sums",),
+    variants=("sums",),
     seeds=5,
     settings={"workers": 8, "batch_size": 64, "updates": 400, "images": 20_000},
     quick={"workers": 4, "batch_size": 64, "updates": 60, "images": 4096},

@@ -50,22 +50,22 @@ def sizes(most: int) -> list[int]:
     return [2**power for power in range(most.bit_length()) if 2**power <= most]
 
 
-def expected(arm: str, size: int) -> float:
+def expected(variant: str, size: int) -> float:
     """The share of the images that is used, in the limit of many images."""
-    return {"one shuffle": 1.0, "own shuffles": 1 - (1 - 1 / size) ** size, "with replacement": 1 - 1 / math.e}[arm]
+    return {"one shuffle": 1.0, "own shuffles": 1 - (1 - 1 / size) ** size, "with replacement": 1 - 1 / math.e}[variant]
 
 
 def epochs(images: int, batch_size: int, seed: int) -> dict[str, list[list[int]]]:
     """On each process: how many images all workers together used 0, 1, 2, ... times, by number of workers."""
     split, used = data(images), []
     sys.addaudithook(lambda event, given: used.append(given[1]) if event == "cifar.batch" else None)
-    found = {arm: [] for arm in ORDERS}
-    for arm, order in ORDERS.items():
+    found = {variant: [] for variant in ORDERS}
+    for variant, order in ORDERS.items():
         for size in sizes(dist.get_world_size()):
             used.clear()
             if dist.get_rank() < size:
                 _epoch(split, order(len(split), seed, 0, dist.get_rank(), size), batch_size)
-            found[arm].append(_times(used, len(split)))
+            found[variant].append(_times(used, len(split)))
     return found
 
 
@@ -86,18 +86,18 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
     """Coverage for 1, 2, 4, ... workers in one launch, then the test accuracies."""
     options = {name: settings[name] for name in ("images", "batch_size")}
     used = on_peers(f"{__name__}:epochs", settings["workers"], seed=seed, **options)[0]
-    values = {arm: {"sizes": sizes(settings["workers"]), "used": used[arm]} for arm in ORDERS}
-    for arm in ORDERS if settings["epochs"] else ():
-        values[arm]["test_accuracy"] = accuracy(arm, seed, settings)
+    values = {variant: {"sizes": sizes(settings["workers"]), "used": used[variant]} for variant in ORDERS}
+    for variant in ORDERS if settings["epochs"] else ():
+        values[variant]["test_accuracy"] = accuracy(variant, seed, settings)
     return values
 
 
-def accuracy(arm: str, seed: int, settings: Settings) -> float:
+def accuracy(variant: str, seed: int, settings: Settings) -> float:
     """Test accuracy (0-1) after training in this order."""
     parts, size = dataset.data(settings), settings["trained_workers"]
     recipe = Recipe(
         size=size, batch_size=settings["batch_size"], epochs=settings["epochs"],
-        order=lambda epoch, rank: ORDERS[arm](len(parts[0]), seed, epoch, rank, size),
+        order=lambda epoch, rank: ORDERS[variant](len(parts[0]), seed, epoch, rank, size),
     )  # fmt: skip
     return train(recipe, parts, seed).last["test_accuracy"]
 
@@ -110,9 +110,10 @@ def coverage(run: Values) -> list[float]:
 def judge(runs: Runs) -> Verdict:
     """Holds where one shuffle alone uses every image."""
     size = runs["one shuffle"][0]["sizes"][-1]
-    covered = {arm: [coverage(run)[-1] for run in runs[arm]] for arm in ORDERS}
+    covered = {variant: [coverage(run)[-1] for run in runs[variant]] for variant in ORDERS}
     listed = ", ".join(
-        f"{mean_std(covered[arm], 100)} % ({arm}; theory {100 * expected(arm, size):.1f} %)" for arm in ORDERS
+        f"{mean_std(covered[variant], 100)} % ({variant}; theory {100 * expected(variant, size):.1f} %)"
+        for variant in ORDERS
     )
     text = f"{size} workers use {listed} of the images in an epoch. {_accuracy(runs)}".strip()
     full = min(covered["one shuffle"]) > 1 - CLOSE
@@ -122,9 +123,9 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _accuracy(runs: Runs) -> str:
-    if not all("test_accuracy" in run for arm in ORDERS for run in runs[arm]):
+    if not all("test_accuracy" in run for variant in ORDERS for run in runs[variant]):
         return ""
-    reached = {arm: [run["test_accuracy"] for run in runs[arm]] for arm in ORDERS}
+    reached = {variant: [run["test_accuracy"] for run in runs[variant]] for variant in ORDERS}
     gain = paired(reached["one shuffle"], reached["with replacement"])
     seen = "" if gain.seen else ": no difference seen"
     return f"Test accuracy of one shuffle over images drawn with replacement: {gain.text(100, 2, ' points')}{seen}."
@@ -133,17 +134,19 @@ def _accuracy(runs: Runs) -> str:
 def picture(runs: Runs) -> Picture:
     """Coverage against the number of workers, with the theory."""
     figure, ax = axes("workers", "images used in an epoch (%)")
-    for place, (arm, found) in enumerate(runs.items()):
+    for place, (variant, found) in enumerate(runs.items()):
         numbers, shares = found[0]["sizes"], 100 * np.array([coverage(run) for run in found])
         ax.errorbar(
-            numbers, shares.mean(0), deviation(shares), fmt="osD"[place], color=COLOURS[place], capsize=3, label=arm
+            numbers, shares.mean(0), deviation(shares), fmt="osD"[place], color=COLOURS[place], capsize=3, label=variant
         )
-        ax.plot(numbers, [100 * expected(arm, size) for size in numbers], "-", marker="", color=COLOURS[place], lw=1)
+        ax.plot(
+            numbers, [100 * expected(variant, size) for size in numbers], "-", marker="", color=COLOURS[place], lw=1
+        )
     ax.set(xscale="log", xticks=numbers, xticklabels=numbers, ylim=(50, 103))
     ax.minorticks_off()
     ax.legend(loc="center right")
-    last = {arm: 100 * np.mean([coverage(run)[-1] for run in found]) for arm, found in runs.items()}
-    listed = ", ".join(f"{share:.1f} % ({arm})" for arm, share in last.items())
+    last = {variant: 100 * np.mean([coverage(run)[-1] for run in found]) for variant, found in runs.items()}
+    listed = ", ".join(f"{share:.1f} % ({variant})" for variant, share in last.items())
     return Picture(
         figure,
         f"Plot of the share of images used in an epoch against the number of workers; with {numbers[-1]}: {listed}.",
@@ -156,7 +159,7 @@ CLAIM = Claim(
     statement="Divide one shuffle among the workers, so that an epoch uses every image.",
     source="S3",
     lesson="03_data_parallelism_by_hand",
-    arms=tuple(ORDERS),
+    variants=tuple(ORDERS),
     seeds=5,
     settings={"workers": 8, "images": 10_000, "batch_size": 128, "epochs": 6, "trained_workers": 4},
     quick={"workers": 4, "images": 4096, "epochs": 0},

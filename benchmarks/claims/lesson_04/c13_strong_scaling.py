@@ -74,35 +74,38 @@ def _images_per_s(split: Split, batch: int, updates: int, exchange: bool = False
     return updates * batch / seconds
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Rank 0's numbers: the sum of the workers' speeds."""
     options = {name: settings[name] for name in ("batch_size", "images", "rounds", "device")}
-    return on_workers(f"{__name__}:throughput", SIZES[arm], **options)[0]
+    return on_workers(f"{__name__}:throughput", SIZES[variant], **options)[0]
 
 
-def speeds(runs: Runs, arm: str, name: str) -> np.ndarray:
+def speeds(runs: Runs, variant: str, name: str) -> np.ndarray:
     """Images/s of each launch, the mean of its rounds: rounds of one launch share its luck, so they count once."""
-    return np.array([np.mean(run[name]) for run in runs[arm]])
+    return np.array([np.mean(run[name]) for run in runs[variant]])
 
 
-def efficiency(runs: Runs, arm: str, way: str) -> np.ndarray:
+def efficiency(runs: Runs, variant: str, way: str) -> np.ndarray:
     """Images/s with exchange over images/s of the same workers without it, round by round, the mean of a launch."""
-    return np.array([np.divide(run[way], run[f"{way}_alone"]).mean() for run in runs[arm]])
+    return np.array([np.divide(run[way], run[f"{way}_alone"]).mean() for run in runs[variant]])
 
 
 def gaps(runs: Runs) -> dict[str, Difference]:
-    """Strong minus weak scaling's efficiency, by arm."""
-    return {arm: paired(efficiency(runs, arm, "strong"), efficiency(runs, arm, "weak")) for arm in SIZES}
+    """Strong minus weak scaling's efficiency, by variant."""
+    return {
+        variant: paired(efficiency(runs, variant, "strong"), efficiency(runs, variant, "weak")) for variant in SIZES
+    }
 
 
 def judge(runs: Runs) -> Verdict:
     """Holds where dividing the batch leaves the workers a smaller part of their speed than keeping it."""
     found = gaps(runs)
     parts = [
-        f"with {SIZES[arm]} workers the exchange leaves {efficiency(runs, arm, 'strong').mean():.0%} of the speed with "
-        f"the batch divided, {efficiency(runs, arm, 'weak').mean():.0%} with the batch kept: "
+        f"with {SIZES[variant]} workers the exchange leaves "
+        f"{efficiency(runs, variant, 'strong').mean():.0%} of the speed with the batch divided, "
+        f"{efficiency(runs, variant, 'weak').mean():.0%} with the batch kept: "
         f"{gap.text(100, 0, ' points')}"
-        for arm, gap in found.items()
+        for variant, gap in found.items()
     ]
     text = "; ".join(parts)
     most = found["4_workers"]
@@ -119,10 +122,10 @@ def picture(runs: Runs) -> Picture:
     names = {"strong": "global batch fixed (strong)", "weak": "per-worker batch fixed (weak)"}
     for way, name in names.items():
         for end, more in (("", ""), ("_alone", ", no exchange")):
-            found = [one, *(speeds(runs, arm, way + end) for arm in SIZES)]
+            found = [one, *(speeds(runs, variant, way + end) for variant in SIZES)]
             _line(left, sizes, found, name.split(" (")[0] + more)
     for way, name in names.items():
-        _line(right, sizes, [np.array([100.0]), *(100 * efficiency(runs, arm, way) for arm in SIZES)], name)
+        _line(right, sizes, [np.array([100.0]), *(100 * efficiency(runs, variant, way) for variant in SIZES)], name)
     for ax in (left, right):
         ax.set(xticks=sizes, ylim=(0, None))
         ax.legend(fontsize=8)
@@ -145,7 +148,7 @@ CLAIM = Claim(
     statement="Smaller per-worker batches limit scaling: with a fixed global batch it saturates first.",
     source="S1",
     lesson="04_horovod",
-    arms=tuple(SIZES),
+    variants=tuple(SIZES),
     seeds=5,
     settings={"batch_size": 128, "images": 2048, "rounds": 3},
     quick={"images": 128, "rounds": 2},
@@ -153,5 +156,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="A few short rounds, and whatever else the machine does meanwhile, make the speeds scatter.",
-    alone=True,
+    timing_sensitive=True,
 )

@@ -142,47 +142,49 @@ def _exchanges(events: list[timeline.Event], returned: dict[str, float], began: 
     ]
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Rank 0's numbers; the times are the slowest worker's."""
     options = {name: settings[name] for name in ("batch_size", "updates", "rounds", "device")}
     environment = {"HOROVOD_TIMELINE": "DYNAMIC"}
-    return on_workers(f"{__name__}:steps", SIZES[arm], environment, **options)[0]
+    return on_workers(f"{__name__}:steps", SIZES[variant], environment, **options)[0]
 
 
-def times(runs: Runs, arm: str) -> dict[str, np.ndarray]:
+def times(runs: Runs, variant: str) -> dict[str, np.ndarray]:
     """Seconds an update of every round of every run, by way."""
-    return {way: np.concatenate([run["seconds"][way] for run in runs[arm]]) for way in runs[arm][0]["seconds"]}
+    return {way: np.concatenate([run["seconds"][way] for run in runs[variant]]) for way in runs[variant][0]["seconds"]}
 
 
-def hidden(runs: Runs, arm: str) -> np.ndarray:
+def hidden(runs: Runs, variant: str) -> np.ndarray:
     """How much of the shorter of the two times is hidden: 1 where a step takes max(), 0 where it takes sum().
 
     A value a launch: rounds of one launch share its luck, so their mean counts once.
     """
-    return np.array([_hidden({way: np.array(of) for way, of in run["seconds"].items()}).mean() for run in runs[arm]])
+    return np.array(
+        [_hidden({way: np.array(of) for way, of in run["seconds"].items()}).mean() for run in runs[variant]]
+    )
 
 
 def _hidden(of: dict[str, np.ndarray]) -> np.ndarray:
     return (of["compute"] + of["exchange"] - of["on"]) / np.minimum(of["compute"], of["exchange"])
 
 
-def excess(runs: Runs, arm: str) -> Difference:
+def excess(runs: Runs, variant: str) -> Difference:
     """The hidden share beyond the half, with its interval."""
-    found = hidden(runs, arm)
+    found = hidden(runs, variant)
     return paired(found, np.full(len(found), BETWEEN))
 
 
 def judge(runs: Runs) -> Verdict:
     """Holds where more than half of the shorter time is hidden, with few and with many workers a core."""
     parts, words = [], {}
-    for arm, size in SIZES.items():
-        of, share = times(runs, arm), excess(runs, arm)
-        words[arm] = "no difference seen" if not share.seen else "holds" if share.mean > 0 else "fails"
+    for variant, size in SIZES.items():
+        of, share = times(runs, variant), excess(runs, variant)
+        words[variant] = "no difference seen" if not share.seen else "holds" if share.mean > 0 else "fails"
         ms = {way: 1000 * values.mean() for way, values in of.items()}
         parts.append(
             f"with {size} workers a step takes {ms['on']:.0f} ms with overlap and {ms['off']:.0f} ms without, between "
             f"max() = {max(ms['compute'], ms['exchange']):.0f} and sum() = {ms['compute'] + ms['exchange']:.0f} ms: "
-            f"{hidden(runs, arm).mean():.0%} of the shorter time is hidden ({words[arm]})"
+            f"{hidden(runs, variant).mean():.0%} of the shorter time is hidden ({words[variant]})"
         )
     text = "; ".join(parts)
     if len(set(words.values())) == 1:
@@ -197,8 +199,10 @@ def picture(runs: Runs) -> Picture:
     )
     _bars(left, runs)
     _timelines(right, runs["2_workers"][0]["traces"])
-    shares = {arm: f"{hidden(runs, arm).mean():.0%}" for arm in SIZES}
-    gains = {arm: f"{(times(runs, arm)['on'] / times(runs, arm)['off']).mean() - 1:+.0%}" for arm in SIZES}
+    shares = {variant: f"{hidden(runs, variant).mean():.0%}" for variant in SIZES}
+    gains = {
+        variant: f"{(times(runs, variant)['on'] / times(runs, variant)['off']).mean() - 1:+.0%}" for variant in SIZES
+    }
     return Picture(
         figure,
         "Left: bars of the time of an update: compute alone, exchange alone, one after the other, at once, and the "
@@ -213,8 +217,8 @@ def picture(runs: Runs) -> Picture:
 def _bars(ax, runs: Runs) -> None:
     names = {"compute": "compute", "exchange": "exchange", "off": "overlap off", "on": "overlap on"}
     hatches = ("", "//", "..", "xx")
-    for place, arm in enumerate(SIZES):
-        of = {way: 1000 * values for way, values in times(runs, arm).items()}
+    for place, variant in enumerate(SIZES):
+        of = {way: 1000 * values for way, values in times(runs, variant).items()}
         for number, (way, hatch) in enumerate(zip(names, hatches, strict=True)):
             label = names[way] if place == 0 else None
             colour = ("#0b3c5d", "#d1495b", "#888888", "#b87d14")[number]
@@ -250,7 +254,7 @@ CLAIM = Claim(
     statement="Averaging gradients while back-propagation goes on hides the exchange: a step takes max(), not sum().",
     source="S3",
     lesson="04_horovod",
-    arms=tuple(SIZES),
+    variants=tuple(SIZES),
     seeds=5,
     settings={"batch_size": 32, "updates": 30, "rounds": 15},
     quick={"updates": 4, "rounds": 3},
@@ -258,5 +262,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="A few short rounds, and whatever else the machine does meanwhile, make the times scatter.",
-    alone=True,
+    timing_sensitive=True,
 )

@@ -49,10 +49,10 @@ EXPECTED = {
 }  # fmt: skip
 
 
-def program(arm: str) -> str:
-    """The script without the arm's change. Raises ValueError if the script does not have it once."""
+def program(variant: str) -> str:
+    """The script without the variant's change. Raises ValueError if the script does not have it once."""
     text = SCRIPT.read_text()
-    for change, instead in LEFT_OUT[arm].items():
+    for change, instead in LEFT_OUT[variant].items():
         if text.count(change) != 1:
             raise ValueError(f"{SCRIPT.name} has {text.count(change)} times: {change}")
         text = text.replace(change, instead)
@@ -124,11 +124,11 @@ def observe(seed: int, images: int, epochs: int, batch_size: int, test_images: i
     seen = Observed()
     sys.addaudithook(lambda event, arguments: seen.hook(event, arguments))
     found = {}
-    for arm in LEFT_OUT:
-        seen = Observed(Path(folder) / arm)
+    for variant in LEFT_OUT:
+        seen = Observed(Path(folder) / variant)
         arguments = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-        _run(program(arm), [SCRIPT.name, *arguments, "--output-dir", str(seen.output)], seen, splits)
-        found[arm] = _summary(seen)
+        _run(program(variant), [SCRIPT.name, *arguments, "--output-dir", str(seen.output)], seen, splits)
+        found[variant] = _summary(seen)
     return found
 
 
@@ -180,7 +180,7 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
             folder=folder,
             **options,
         )[0]
-    return {arm: {**found[arm], "epochs": settings["epochs"]} for arm in LEFT_OUT}
+    return {variant: {**found[variant], "epochs": settings["epochs"]} for variant in LEFT_OUT}
 
 
 def symptoms(run: Values) -> dict[str, float]:
@@ -193,18 +193,20 @@ def symptoms(run: Values) -> dict[str, float]:
     }
 
 
-def shown(runs: Runs, arm: str) -> set[str]:
-    """The symptoms that every run of an arm has."""
-    return set.intersection(*({name for name, value in symptoms(run).items() if value > 1.01} for run in runs[arm]))
+def shown(runs: Runs, variant: str) -> set[str]:
+    """The symptoms that every run of a variant has."""
+    return set.intersection(*({name for name, value in symptoms(run).items() if value > 1.01} for run in runs[variant]))
 
 
 def judge(runs: Runs) -> Verdict:
     """Holds where the whole program has no symptom, and each change left out has its own."""
     size = len(runs["all_changes"][0]["devices"])
-    silent = [NAMES[arm] for arm, symptom in EXPECTED.items() if symptom not in shown(runs, arm)]
+    silent = [NAMES[variant] for variant, symptom in EXPECTED.items() if symptom not in shown(runs, variant)]
     healthy = not any(value > 1.01 for run in runs["all_changes"] for value in symptoms(run).values())
-    apart = {arm: np.mean([run["spread"][-1] for run in runs[arm]]) for arm in ("no_broadcast", "no_optimizer")}
-    number = {arm: symptoms(runs[arm][0])[symptom] for arm, symptom in EXPECTED.items()}
+    apart = {
+        variant: np.mean([run["spread"][-1] for run in runs[variant]]) for variant in ("no_broadcast", "no_optimizer")
+    }
+    number = {variant: symptoms(runs[variant][0])[symptom] for variant, symptom in EXPECTED.items()}
     text = (
         f"of {size} workers' weights {number['no_broadcast']:.0f} are different without broadcast (distance "
         f"{apart['no_broadcast']:.0%} of their mean's length) and {number['no_optimizer']:.0f} without "
@@ -227,13 +229,13 @@ def picture(runs: Runs) -> Picture:
         ("symptom", "change left out"), ("epochs done", "distance of the weights (% of their mean)")
     )
     _matrix(left, runs)
-    for arm in ("all_changes", "no_broadcast", "no_optimizer"):
-        found = 100 * np.array([run["spread"] for run in runs[arm]])
-        right.errorbar(range(found.shape[1]), found.mean(0), deviation(found), capsize=3, label=NAMES[arm])
+    for variant in ("all_changes", "no_broadcast", "no_optimizer"):
+        found = 100 * np.array([run["spread"] for run in runs[variant]])
+        right.errorbar(range(found.shape[1]), found.mean(0), deviation(found), capsize=3, label=NAMES[variant])
     right.set(xticks=range(found.shape[1]))
     right.legend()
-    numbers = {arm: symptoms(runs[arm][0])[symptom] for arm, symptom in EXPECTED.items()}
-    said = ", ".join(f"{NAMES[arm]}: {value:g} ({EXPECTED[arm]})" for arm, value in numbers.items())
+    numbers = {variant: symptoms(runs[variant][0])[symptom] for variant, symptom in EXPECTED.items()}
+    said = ", ".join(f"{NAMES[variant]}: {value:g} ({EXPECTED[variant]})" for variant, value in numbers.items())
     pretended = " GPUs are pretended: this machine has too few." if runs["no_pinning"][0]["pretended"] else ""
     return Picture(
         figure,
@@ -244,12 +246,12 @@ def picture(runs: Runs) -> Picture:
 
 
 def _matrix(ax, runs: Runs) -> None:
-    table = np.array([[symptoms(runs[arm][0])[name] for name in SYMPTOMS] for arm in LEFT_OUT])
+    table = np.array([[symptoms(runs[variant][0])[name] for name in SYMPTOMS] for variant in LEFT_OUT])
     ax.imshow(table > 1.01, cmap="Greys", vmin=0, vmax=1.6, aspect="auto")
     for (row, column), value in np.ndenumerate(table):
         ax.text(column, row, f"{value:.3g}", ha="center", va="center", color="white" if value > 1.01 else "black")
     ax.set_xticks(range(len(SYMPTOMS)), [name.replace(" ", "\n", 1) for name in SYMPTOMS], fontsize=7)
-    ax.set_yticks(range(len(LEFT_OUT)), [NAMES[arm] for arm in LEFT_OUT])
+    ax.set_yticks(range(len(LEFT_OUT)), [NAMES[variant] for variant in LEFT_OUT])
     ax.grid(visible=False)
 
 
@@ -258,7 +260,7 @@ CLAIM = Claim(
     statement="Each of Horovod's key changes matters.",
     source="S2",
     lesson="04_horovod",
-    arms=tuple(LEFT_OUT),
+    variants=tuple(LEFT_OUT),
     seeds=5,
     settings={"workers": 4, "images": 4096, "epochs": 3, "batch_size": 64, "test_images": 1000},
     quick={"workers": 2, "images": 256, "epochs": 2, "batch_size": 16, "test_images": 100},

@@ -33,15 +33,15 @@ SCHEDULES = {"constant": "At a constant rate", "falling": "With a rate that fall
 MOST = 0.5  # "most of the gap closes": more than half of it
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1) and updates made after each epoch; the last may be a part of one."""
-    size, share = (CONSTANT | FALLING)[arm]
+    size, share = (CONSTANT | FALLING)[variant]
     split, test = data(settings)
     updates = round(share * settings["epochs"] * updates_per_epoch(len(split), settings["batch_size"], 1))
     recipe = Recipe(
         optimizer=lambda net: torch.optim.SGD(net.parameters(), lr=settings["rate"], momentum=0.9),
         size=size, batch_size=settings["batch_size"], epochs=settings["epochs"] * size, max_updates=updates,
-        factor=lambda update, _: 2 * (1 - update / updates) if arm in FALLING else 1.0,
+        factor=lambda update, _: 2 * (1 - update / updates) if variant in FALLING else 1.0,
     )  # fmt: skip
     lines = train(recipe, (split, test), seed).epochs
     return {
@@ -59,9 +59,9 @@ def ends(runs: Runs, schedule: str, size: int, equal: str) -> list[float]:
     return [run["accuracy"][run["epochs"] - 1 if equal == "epochs" else -1] for run in runs[f"workers-{size}"]]
 
 
-def last(runs: Runs, arm: str) -> list[float]:
+def last(runs: Runs, variant: str) -> list[float]:
     """Test accuracy at the end of a run, by seed."""
-    return [run["accuracy"][-1] for run in runs[arm]]
+    return [run["accuracy"][-1] for run in runs[variant]]
 
 
 def gap(runs: Runs, schedule: str, size: int, equal: str) -> Difference:
@@ -150,7 +150,7 @@ def picture(runs: Runs) -> Picture:
     lines = {
         f"equal {equal}": [ends(runs, "falling", size, equal) for size in SIZES] for equal in ("epochs", "updates")
     }
-    lines["one worker, equal time"] = [last(runs, arm) for arm in SAME_TIME.values()]
+    lines["one worker, equal time"] = [last(runs, variant) for variant in SAME_TIME.values()]
     for name, found in lines.items():
         spread = [100 * deviation(values) for values in found]
         right.errorbar(range(len(SIZES)), 100 * np.mean(found, axis=1), spread, label=name, capsize=3)
@@ -194,7 +194,7 @@ CLAIM = Claim(
     statement="Two GPUs reach 84 % sooner, but end lower than one GPU's 86 %.",
     source="S0",
     lesson="05_why_it_converges_worse",
-    arms=(*CONSTANT, *FALLING),
+    variants=(*CONSTANT, *FALLING),
     seeds=5,
     settings={"images": 10_240, "epochs": 5, "batch_size": 64, "rate": 0.01, "test_images": 5000},
     quick={"images": 768, "epochs": 2, "batch_size": 32, "test_images": 500},

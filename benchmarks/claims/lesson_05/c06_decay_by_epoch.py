@@ -16,7 +16,7 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
-ARMS = {  # workers, factor of the base rate, whether the schedule counts one worker's updates
+VARIANTS = {  # workers, factor of the base rate, whether the schedule counts one worker's updates
     "one": (1, 1, False),
     "base-by-epoch": (4, 1, False),
     "base-by-step": (4, 1, True),
@@ -26,9 +26,9 @@ ARMS = {  # workers, factor of the base rate, whether the schedule counts one wo
 STARTS = {"base": "the base rate", "scaled": "the scaled rate"}
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Rate, loss and test accuracy of each epoch."""
-    size, scale, by_step = ARMS[arm]
+    size, scale, by_step = VARIANTS[variant]
     split, test = data(settings)
     of_one_worker = updates_per_epoch(len(split), settings["batch_size"], 1)
 
@@ -49,9 +49,9 @@ def first_decay(run: Values) -> int | None:
     return next((number for number, rate in enumerate(run["rate"]) if rate < run["rate"][0]), None)
 
 
-def last_accuracy(runs: Runs, arm: str) -> list[float]:
+def last_accuracy(runs: Runs, variant: str) -> list[float]:
     """Test accuracy after the last epoch, by seed."""
-    return [run["accuracy"][-1] for run in runs[arm]]
+    return [run["accuracy"][-1] for run in runs[variant]]
 
 
 def gain(runs: Runs, start: str) -> Difference:
@@ -92,11 +92,11 @@ def picture(runs: Runs) -> Picture:
         "one": "1 worker", "base-by-epoch": "4, base, by epoch", "base-by-step": "4, base, by step",
         "scaled-by-epoch": "4, scaled, by epoch", "scaled-by-step": "4, scaled, by step",
     }  # fmt: skip
-    for arm in ("one", "scaled-by-epoch", "scaled-by-step"):
-        rate = np.array(runs[arm][0]["rate"])
-        left.step(np.arange(len(rate)) + 1, rate / rate[0], where="mid", label=names[arm].replace(" scaled,", ""))
-    for arm, name in names.items():
-        accuracy = 100 * np.array([run["accuracy"] for run in runs[arm]])
+    for variant in ("one", "scaled-by-epoch", "scaled-by-step"):
+        rate = np.array(runs[variant][0]["rate"])
+        left.step(np.arange(len(rate)) + 1, rate / rate[0], where="mid", label=names[variant].replace(" scaled,", ""))
+    for variant, name in names.items():
+        accuracy = 100 * np.array([run["accuracy"] for run in runs[variant]])
         epochs = np.arange(accuracy.shape[1]) + 1
         (line,) = right.plot(epochs, accuracy.mean(0), label=name)
         low, high = accuracy.mean(0) - deviation(accuracy), accuracy.mean(0) + deviation(accuracy)
@@ -108,7 +108,7 @@ def picture(runs: Runs) -> Picture:
 
 
 def _alt(runs: Runs) -> str:
-    ends = ", ".join(f"{arm} {mean_std(last_accuracy(runs, arm), 100, 1)} %" for arm in ARMS)
+    ends = ", ".join(f"{variant} {mean_std(last_accuracy(runs, variant), 100, 1)} %" for variant in VARIANTS)
     return (
         "Left: the rate by epoch falls in equal stairs for one worker and for four workers by epoch, and in stairs "
         f"four times as wide for four workers by step. Right: test accuracy by epoch; at the end: {ends}."
@@ -125,7 +125,7 @@ CLAIM = Claim(
     statement="Decay the learning rate by epoch, not by step.",
     source="S0",
     lesson="05_why_it_converges_worse",
-    arms=tuple(ARMS),
+    variants=tuple(VARIANTS),
     seeds=5,
     settings={"images": 10_240, "epochs": 6, "every": 1, "batch_size": 64, "rate": 0.02, "test_images": 4000},
     quick={"images": 512, "epochs": 5, "test_images": 200},

@@ -40,25 +40,25 @@ class Path:
         self.last = weights
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """The path of an epoch for each number of workers, in units of the weights."""
-    return {"sizes": SIZES, "paths": [path(arm, size, seed, settings) for size in SIZES]}
+    return {"sizes": SIZES, "paths": [path(variant, size, seed, settings) for size in SIZES]}
 
 
-def path(arm: str, size: int, seed: int, settings: Settings) -> float:
+def path(variant: str, size: int, seed: int, settings: Settings) -> float:
     """The mean path of an epoch of `size` workers."""
     walked = Path()
     recipe = Recipe(
-        optimizer=lambda net: OPTIMIZERS[arm](net.parameters(), lr=settings[f"{arm}_rate"]),
+        optimizer=lambda net: OPTIMIZERS[variant](net.parameters(), lr=settings[f"{variant}_rate"]),
         size=size, batch_size=settings["batch_size"], epochs=settings["epochs"], before_step=walked.look,
     )  # fmt: skip
     walked.look(train(recipe, data(settings), seed).net)
     return sum(walked.lengths) / settings["epochs"]
 
 
-def powers(runs: Runs, arm: str) -> list[float]:
+def powers(runs: Runs, variant: str) -> list[float]:
     """The power of the number of workers with which the path of an epoch changes, by seed."""
-    return [float(np.polyfit(np.log(run["sizes"]), np.log(run["paths"]), 1)[0]) for run in runs[arm]]
+    return [float(np.polyfit(np.log(run["sizes"]), np.log(run["paths"]), 1)[0]) for run in runs[variant]]
 
 
 def judge(runs: Runs) -> Verdict:
@@ -81,8 +81,8 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """Path against workers on logarithmic axes, relative to one worker, with 1/K."""
     figure, ax = axes("workers", "path of an epoch, relative to one worker")
-    for arm, name in (("sgd", "SGD"), ("adam", "Adam")):
-        relative = np.array([np.divide(run["paths"], run["paths"][0]) for run in runs[arm]])
+    for variant, name in (("sgd", "SGD"), ("adam", "Adam")):
+        relative = np.array([np.divide(run["paths"], run["paths"][0]) for run in runs[variant]])
         ax.errorbar(SIZES, relative.mean(0), deviation(relative), capsize=3, label=name)
     ax.plot(SIZES, 1 / np.array(SIZES), color="grey", linestyle=":", marker="", label="1/K")
     ax.set(xscale="log", yscale="log")
@@ -105,7 +105,7 @@ CLAIM = Claim(
     statement="With the rate fixed, each sample's step shrinks as the number of workers grows.",
     source="S1",
     lesson="05_why_it_converges_worse",
-    arms=tuple(OPTIMIZERS),
+    variants=tuple(OPTIMIZERS),
     seeds=5,
     settings={
         "images": 10_240,

@@ -23,9 +23,9 @@ SIZES = (1, 2, 4, 8, 16, 32)
 HALF = 0.5  # of the workers' growth: less than that is no longer nearly in proportion
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Mean training loss (nats) over the last epoch, and test accuracy after it, at each rate."""
-    batch, parts = _size(arm) * settings["batch_size"], data(settings)
+    batch, parts = _size(variant) * settings["batch_size"], data(settings)
     with one_thread():
         ends = [_end(batch, rate, seed, settings["epochs"], parts) for rate in settings["rates"]]
     return {
@@ -49,13 +49,13 @@ def _bounded(loss: float) -> float:
     return float(np.fmin(loss, np.log(10)))
 
 
-def arm_of(size: int) -> str:
-    """The arm's name."""
+def variant_of(size: int) -> str:
+    """The variant's name."""
     return f"workers-{size}"
 
 
-def _size(arm: str) -> int:
-    return int(arm.removeprefix("workers-"))
+def _size(variant: str) -> int:
+    return int(variant.removeprefix("workers-"))
 
 
 def best_rate(rates: list[float], losses: list[float]) -> float:
@@ -70,7 +70,7 @@ def best_rate(rates: list[float], losses: list[float]) -> float:
 
 def best_rates(runs: Runs, size: int) -> list[float]:
     """The best rate of so many workers, by seed."""
-    return [best_rate(run["rates"], run["losses"]) for run in runs[arm_of(size)]]
+    return [best_rate(run["rates"], run["losses"]) for run in runs[variant_of(size)]]
 
 
 def growth(runs: Runs, few: int, many: int) -> Difference:
@@ -94,7 +94,7 @@ def top_and_critical(batches: list[int], rates: list[float]) -> tuple[float, flo
 def fit(runs: Runs) -> tuple[float, float]:
     """Top rate and critical batch of the mean (in the logarithm) best rates."""
     means = [float(np.exp(np.mean(np.log(best_rates(runs, size))))) for size in SIZES]
-    return top_and_critical([runs[arm_of(size)][0]["batch"] for size in SIZES], means)
+    return top_and_critical([runs[variant_of(size)][0]["batch"] for size in SIZES], means)
 
 
 def judge(runs: Runs) -> Verdict:
@@ -122,9 +122,9 @@ def picture(runs: Runs) -> Picture:
         ("rate", "training loss of the last epoch (nats)"), ("global batch (images)", "best rate")
     )
     for size in SIZES:
-        values = runs[arm_of(size)]
+        values = runs[variant_of(size)]
         left.plot(values[0]["rates"], np.mean([run["losses"] for run in values], 0), label=f"{size}")
-    batches = np.array([runs[arm_of(size)][0]["batch"] for size in SIZES])
+    batches = np.array([runs[variant_of(size)][0]["batch"] for size in SIZES])
     logs = [np.log(best_rates(runs, size)) for size in SIZES]
     best, spread = np.exp([log.mean() for log in logs]), np.exp([deviation(log) for log in logs])
     right.errorbar(
@@ -134,7 +134,7 @@ def picture(runs: Runs) -> Picture:
     right.plot(batches, top / (1 + critical / batches), marker="", label=f"fit, critical batch {critical:.0f}")
     right.plot(batches, best[0] * batches / batches[0], marker="", label="in proportion")
     left.set_xscale("log")
-    rates = runs[arm_of(1)][0]["rates"]
+    rates = runs[variant_of(1)][0]["rates"]
     left.set_xticks(rates, [f"{rate:g}" for rate in rates], fontsize=8)
     left.minorticks_off()
     left.legend(title="workers", fontsize=8)
@@ -155,7 +155,7 @@ def _alt(runs: Runs) -> str:
 def _caption(runs: Runs) -> str:
     top, critical = fit(runs)
     return (
-        f"Equal epochs, plain SGD. Right: the rate of lowest loss ({len(runs[arm_of(1)])} seed(s); bars: one "
+        f"Equal epochs, plain SGD. Right: the rate of lowest loss ({len(runs[variant_of(1)])} seed(s); bars: one "
         f"standard deviation), with {top:.2g} / (1 + {critical:.0f} / batch)."
     )
 
@@ -165,7 +165,7 @@ CLAIM = Claim(
     statement="The learning rate should change with the number of GPUs.",
     source="S1",
     lesson="05_why_it_converges_worse",
-    arms=tuple(arm_of(size) for size in SIZES),
+    variants=tuple(variant_of(size) for size in SIZES),
     seeds=5,
     settings={
         "images": 8192,

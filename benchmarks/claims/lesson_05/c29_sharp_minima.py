@@ -19,16 +19,16 @@ from benchmarks.methods.hessian import sharpness
 from benchmarks.methods.recalibrate_batchnorm import settle
 
 SIZE = 8
-ARMS = {"small": (1, 1), "large-epochs": (SIZE, 1), "large-updates": (SIZE, SIZE)}  # workers, times the epochs
+VARIANTS = {"small": (1, 1), "large-epochs": (SIZE, 1), "large-updates": (SIZE, SIZE)}  # workers, times the epochs
 NAMES = {
     "small": "1 worker", "large-epochs": f"{SIZE} workers,\nequal epochs",
     "large-updates": f"{SIZE} workers,\nequal updates",
 }  # fmt: skip
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Largest eigenvalue of the Hessian where training ends, training loss (nats) and both accuracies there."""
-    size, times = ARMS[arm]
+    size, times = VARIANTS[variant]
     split, test = data(settings)
     recipe = Recipe(
         optimizer=lambda net: torch.optim.SGD(net.parameters(), lr=settings["rate"], momentum=0.9),
@@ -46,9 +46,9 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     }
 
 
-def sharper(runs: Runs, arm: str) -> Difference:
-    """Logarithm of how many times as sharp the large batch's `arm` ends as the small batch."""
-    return paired(*(np.log([abs(run["sharpness"]) for run in runs[name]]) for name in (arm, "small")))
+def sharper(runs: Runs, variant: str) -> Difference:
+    """Logarithm of how many times as sharp the large batch's `variant` ends as the small batch."""
+    return paired(*(np.log([abs(run["sharpness"]) for run in runs[name]]) for name in (variant, "small")))
 
 
 def _times(found: Difference) -> str:
@@ -76,42 +76,42 @@ def judge(runs: Runs) -> Verdict:
     return Verdict("depends", f"On how long the large batch trains; it is sharper {where}. {text}.")
 
 
-def _mean(runs: Runs, arm: str, name: str) -> float:
-    return float(np.mean([run[name] for run in runs[arm]]))
+def _mean(runs: Runs, variant: str, name: str) -> float:
+    return float(np.mean([run[name] for run in runs[variant]]))
 
 
 def picture(runs: Runs) -> Picture:
     """Eigenvalue and test accuracy of the three ends, a point a seed and the mean as a line."""
     figure, (left, right) = panels(("", "largest eigenvalue of the Hessian"), ("", "test accuracy (%)"))
-    for position, arm in enumerate(ARMS):
+    for position, variant in enumerate(VARIANTS):
         for ax, values in (
-            (left, [abs(run["sharpness"]) for run in runs[arm]]),
-            (right, [100 * run["test_accuracy"] for run in runs[arm]]),
+            (left, [abs(run["sharpness"]) for run in runs[variant]]),
+            (right, [100 * run["test_accuracy"] for run in runs[variant]]),
         ):
             ax.plot([position] * len(values), values, linestyle="", marker="o", color="#0b3c5d", alpha=0.6)
             middle = np.mean(values)
             ax.plot([position - 0.25, position + 0.25], [middle] * 2, linestyle="-", marker="", color="#d1495b")
     for ax in (left, right):
-        ax.set_xticks(range(len(ARMS)), NAMES.values())
-        ax.set_xlim(-0.5, len(ARMS) - 0.5)
+        ax.set_xticks(range(len(VARIANTS)), NAMES.values())
+        ax.set_xlim(-0.5, len(VARIANTS) - 0.5)
     left.set_yscale("log")  # at equal updates the eigenvalues differ by a factor that a linear axis would hide
     return Picture(figure, _alt(runs), _caption(runs))
 
 
 def _alt(runs: Runs) -> str:
-    ends = "; ".join(_end(runs, arm) for arm in ARMS)
+    ends = "; ".join(_end(runs, variant) for variant in VARIANTS)
     return f"Two plots with a point a seed for each of three ends of training. {ends}."
 
 
-def _end(runs: Runs, arm: str) -> str:
-    eigenvalue = mean_std([run["sharpness"] for run in runs[arm]], digits=1)
-    accuracy = mean_std([run["test_accuracy"] for run in runs[arm]], 100, 1)
-    return f"{NAMES[arm].replace(chr(10), ' ')}: largest eigenvalue {eigenvalue}, test accuracy {accuracy} %"
+def _end(runs: Runs, variant: str) -> str:
+    eigenvalue = mean_std([run["sharpness"] for run in runs[variant]], digits=1)
+    accuracy = mean_std([run["test_accuracy"] for run in runs[variant]], 100, 1)
+    return f"{NAMES[variant].replace(chr(10), ' ')}: largest eigenvalue {eigenvalue}, test accuracy {accuracy} %"
 
 
 def _caption(runs: Runs) -> str:
-    losses = ", ".join(f"{_mean(runs, arm, 'train_loss'):.3f}" for arm in ARMS)
-    epochs, updates = (np.exp(sharper(runs, arm).mean) for arm in ("large-epochs", "large-updates"))
+    losses = ", ".join(f"{_mean(runs, variant, 'train_loss'):.3f}" for variant in VARIANTS)
+    epochs, updates = (np.exp(sharper(runs, variant).mean) for variant in ("large-epochs", "large-updates"))
     return (
         f"Sharpness where training ends, a point a seed ({len(runs['small'])}), lines: means. Training "
         f"losses in the same order: {losses} nats. At equal epochs the large batch is {epochs:.2f} times as "
@@ -124,7 +124,7 @@ CLAIM = Claim(
     statement="Large batches find sharp minima.",
     source="S4",
     lesson="05_why_it_converges_worse",
-    arms=tuple(ARMS),
+    variants=tuple(VARIANTS),
     seeds=5,
     settings={
         "images": 2048,

@@ -24,7 +24,7 @@ MOMENTUM = 0.9
 MEMORY = round(1 / (1 - MOMENTUM))  # updates that a velocity remembers
 FACTORS = {"up": 8.0, "down": 1 / 8}  # of the rate, as for eight workers
 LOW, HIGH = 0.005, 0.04  # rates before and after a rise
-ARMS = ("up-corrected", "up-uncorrected", "down-corrected", "down-uncorrected")
+VARIANTS = ("up-corrected", "up-uncorrected", "down-corrected", "down-uncorrected")
 WRONG = 1.25  # an update this many times too short or too long is a transient; batches differ by less
 SETTLED = 3 * MEMORY  # updates after which 0.9^30, 4 %, of the old velocity is left
 
@@ -53,9 +53,9 @@ class AbsorbedSGD(Optimizer):
         return self.state[weight].setdefault("velocity", torch.zeros_like(weight))
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Length and loss of each update from `before` the change on, and the accuracy at the end."""
-    direction, correction = arm.split("-")
+    direction, correction = variant.split("-")
     factor, change = FACTORS[direction], settings["change"]
     made: list[AbsorbedSGD] = []
 
@@ -183,7 +183,7 @@ CLAIM = Claim(
     "transient.",
     source="S3",
     lesson="06_techniques",
-    arms=ARMS,
+    variants=VARIANTS,
     seeds=5,
     settings={"batch_size": 128, "before": 20, "change": 200, "after": 60, "test_images": 2000},
     quick={"batch_size": 32, "change": 50, "after": 50, "test_images": 200},

@@ -1,8 +1,8 @@
 """C30: each worker's batch normalisation uses its own images alone. Does it matter how few these are?
 
-The global batch is the same in all arms, and so are its images, the updates and the rate; what differs is over how many
-images mean and variance are taken: "ghost batches" (Hoffer et al. 2017, arXiv:1705.08741) of 32 images up to the global
-batch, which is what synchronised batch normalisation computes.
+The global batch, its images, the updates and the rate are the same in all variants. They differ in the number of images
+over which mean and variance are taken: from "ghost batches" of 32 images (Hoffer et al. 2017, arXiv:1705.08741) to the
+global batch, as synchronised batch normalisation has it.
 """
 
 import numpy as np
@@ -14,36 +14,36 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 
 SHARES = (16, 8, 4, 2)  # workers that normalise on their own, with 1 / 16, 1 / 8 ... of the global batch each
-ARMS = (*(f"local-{size}" for size in SHARES), "synchronised")
+VARIANTS = (*(f"local-{size}" for size in SHARES), "synchronised")
 SMALL = 0.02  # of accuracy: about what two runs that differ in the seed alone may lie apart
 
 
-def recipe(arm: str, settings: Settings) -> Recipe:
+def recipe(variant: str, settings: Settings) -> Recipe:
     """`local-16`: 16 workers, each normalising its own images; `synchronised`: two workers, all images together."""
-    size = 2 if arm == "synchronised" else int(arm.removeprefix("local-"))
+    size = 2 if variant == "synchronised" else int(variant.removeprefix("local-"))
     return Recipe(
         size=size, batch_size=settings["global_batch"] // size, epochs=settings["epochs"],
-        synchronised=arm == "synchronised",
+        synchronised=variant == "synchronised",
     )  # fmt: skip
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Accuracy and losses after the last epoch, and over how many images a worker normalised."""
-    made = recipe(arm, settings)
+    made = recipe(variant, settings)
     last = train(made, data(settings), seed).last
     normalised = made.batch_size * (made.size if made.synchronised else 1)
     return {"normalised": normalised, **{name: last[name] for name in ("test_accuracy", "test_loss", "train_loss")}}
 
 
-def _values(runs: Runs, arm: str, name: str) -> list[float]:
-    return [run[name] for run in runs[arm]]
+def _values(runs: Runs, variant: str, name: str) -> list[float]:
+    return [run[name] for run in runs[variant]]
 
 
 def effects(runs: Runs) -> dict[int, Difference]:
     """Local minus synchronised accuracy, by the images over which is normalised."""
     together = _values(runs, "synchronised", "test_accuracy")
-    found = {arm: difference(_values(runs, arm, "test_accuracy"), together) for arm in ARMS[:-1]}
-    return {runs[arm][0]["normalised"]: change for arm, change in found.items()}
+    found = {variant: difference(_values(runs, variant, "test_accuracy"), together) for variant in VARIANTS[:-1]}
+    return {runs[variant][0]["normalised"]: change for variant, change in found.items()}
 
 
 def judge(runs: Runs) -> Verdict:
@@ -73,8 +73,8 @@ def picture(runs: Runs) -> Picture:
     figure, (accuracy, loss) = panels((x, "test accuracy (%)"), (x, "training loss, last epoch (nats)"))
     for ax, name, scale in ((accuracy, "test_accuracy", 100), (loss, "train_loss", 1)):
         _draw(ax, runs, name, scale)
-    sizes = [runs[arm][0]["normalised"] for arm in ARMS]
-    means = [100 * np.mean(_values(runs, arm, "test_accuracy")) for arm in ARMS]
+    sizes = [runs[variant][0]["normalised"] for variant in VARIANTS]
+    means = [100 * np.mean(_values(runs, variant, "test_accuracy")) for variant in VARIANTS]
     listed = ", ".join(f"{size}: {mean:.1f} %" for size, mean in zip(sizes, means, strict=True))
     return Picture(
         figure,
@@ -86,8 +86,8 @@ def picture(runs: Runs) -> Picture:
 
 
 def _draw(ax, runs: Runs, name: str, scale: float) -> None:
-    sizes = [runs[arm][0]["normalised"] for arm in ARMS]
-    values = [scale * np.array(_values(runs, arm, name)) for arm in ARMS]
+    sizes = [runs[variant][0]["normalised"] for variant in VARIANTS]
+    values = [scale * np.array(_values(runs, variant, name)) for variant in VARIANTS]
     ax.errorbar(sizes, [found.mean() for found in values], [deviation(found) for found in values], capsize=3)
     for size, found in zip(sizes, values, strict=True):
         ax.plot(np.full(len(found), size), found, "k.", linestyle="none", alpha=0.5)
@@ -101,7 +101,7 @@ CLAIM = Claim(
     "effect beside synchronised statistics.",
     source="S4",
     lesson="06_techniques",
-    arms=ARMS,
+    variants=VARIANTS,
     seeds=5,
     settings={"images": 16_384, "epochs": 6, "global_batch": 512},
     quick={"images": 2048, "epochs": 2, "global_batch": 128, "test_images": 1000},

@@ -37,7 +37,7 @@ def _adam(net: nn.Module) -> Optimizer:
 
 OPTIMIZERS = {"sgd-0.005": partial(_sgd, 0.005), "sgd-0.02": partial(_sgd, 0.02), "adam-0.001": _adam}  # base rates
 MODES = ("base", "scaled", "warmup")
-ARMS = tuple(f"{name}-{mode}" for name in OPTIMIZERS for mode in MODES)
+VARIANTS = tuple(f"{name}-{mode}" for name in OPTIMIZERS for mode in MODES)
 
 
 def factor(mode: str, epochs: int, update: int, updates_an_epoch: int) -> float:
@@ -47,9 +47,9 @@ def factor(mode: str, epochs: int, update: int, updates_an_epoch: int) -> float:
     return warmup_factor(update, epochs * updates_an_epoch // PART if mode == "warmup" else 0, SIZE)
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Loss of each update (null where it is no number), and the accuracy at the end."""
-    name, _, mode = arm.rpartition("-")
+    name, _, mode = variant.rpartition("-")
     recipe = Recipe(
         optimizer=OPTIMIZERS[name], size=SIZE, batch_size=settings["batch_size"], epochs=settings["epochs"],
         factor=partial(factor, mode, settings["epochs"]),
@@ -70,9 +70,9 @@ def peak(run: Values) -> float:
     return math.inf if None in run["losses"] else max(run["losses"])
 
 
-def accuracies(runs: Runs, arm: str) -> list[float]:
+def accuracies(runs: Runs, variant: str) -> list[float]:
     """The last test accuracy of each run."""
-    return [run["test_accuracy"] for run in runs[arm]]
+    return [run["test_accuracy"] for run in runs[variant]]
 
 
 def gained(runs: Runs, name: str) -> Difference:
@@ -127,7 +127,7 @@ def _sentence(runs: Runs, name: str) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Losses of SGD at the higher rate by update; highest loss and final accuracy of all arms."""
+    """Losses of SGD at the higher rate by update; highest loss and final accuracy of all variants."""
     figure, (loss, highest, accuracy) = panels(
         ("update", "training loss (nats)"), ("", "highest loss (nats)"), ("", "test accuracy (%)"),
         size=(11.0, 3.8),
@@ -135,9 +135,9 @@ def picture(runs: Runs) -> Picture:
     shown = max((name for name in OPTIMIZERS if name.startswith("sgd")), key=lambda name: float(name[4:]))
     _draw_losses(loss, runs, shown)
     highest.axhline(GUESSING, color="#888888", linewidth=0.8)
-    _draw_groups(highest, {arm: [min(peak(run), 1e3) for run in runs[arm]] for arm in ARMS})
+    _draw_groups(highest, {variant: [min(peak(run), 1e3) for run in runs[variant]] for variant in VARIANTS})
     _log_scale(highest)
-    _draw_groups(accuracy, {arm: [100 * value for value in accuracies(runs, arm)] for arm in ARMS})
+    _draw_groups(accuracy, {variant: [100 * value for value in accuracies(runs, variant)] for variant in VARIANTS})
     counts = {mode: sum(diverged(run) for name in OPTIMIZERS for run in runs[f"{name}-{mode}"]) for mode in MODES}
     told = ", ".join(f"{mode} {count}" for mode, count in counts.items())
     return Picture(
@@ -145,7 +145,8 @@ def picture(runs: Runs) -> Picture:
         f"Three plots. Losses of {shown} over the updates for each way to set the rate; highest loss and final "
         f"accuracy for each optimizer. Diverged runs: {told}.",
         f"Left: {shown}, median of the runs. Middle and right, with the same markers: mean, a dot a run, over "
-        f"{min(map(len, runs.values()))} run(s) an arm; the grey line is the loss of guessing. Diverged runs: {told}.",
+        f"{min(map(len, runs.values()))} run(s) per variant; the grey line is the loss of guessing. "
+        f"Diverged runs: {told}.",
     )
 
 
@@ -185,7 +186,7 @@ CLAIM = Claim(
     statement="A linearly scaled rate fails early in training, and warmup cures it.",
     source="S3, S4",
     lesson="06_techniques",
-    arms=ARMS,
+    variants=VARIANTS,
     seeds=5,
     settings={"images": 12_288, "epochs": 5, "batch_size": 64, "test_images": 5000},
     quick={"images": 1024, "epochs": 3, "batch_size": 16, "test_images": 300},

@@ -1,7 +1,7 @@
 """C32: the bootcamp's table, rebuilt one factor at a time.
 
 The published table has one number a technique: training accuracy of one run, from scripts that do not shard their data.
-Here neighbouring arms differ by one thing (LAMB's also by base rate and weight decay), and each is measured on test
+Here neighbouring variants differ by one thing (LAMB's also by base rate and weight decay), and each is measured on test
 images over several seeds: the number of workers (1, 4, 8), whether they share the data ("same": all workers use equal
 batches, as the published scripts do), batch normalisation, the scaled rate, its warmup, the optimizer. LAMB and
 Nesterov SGD, with warmup and linear decay, compete at four rates each; SGD also with its gradient clipped, which lets
@@ -26,14 +26,14 @@ from cifar.model import BootcampResNet, no_norm
 from cifar.schedule import decay_factor, warmup_factor
 
 WARMUP_EPOCHS = 3  # a quarter of training, as in cifar_warmup.py
-CLIP = 1.0  # norm of the mean gradient over all weights, in the arms that clip it
-# Peak rates of the tuned arms, and which of them seed 0 found best: it alone needs more seeds.
+CLIP = 1.0  # norm of the mean gradient over all weights, in the variants that clip it
+# Peak rates of the tuned variants, and which of them seed 0 found best: it alone needs more seeds.
 RATES = {"sgd": (0.025, 0.05, 0.1, 0.2), "clipped": (0.1, 0.2, 0.4, 0.8), "lamb": (0.015, 0.03, 0.06, 0.12)}
 CHOSEN = {"sgd": "8-sgd-0.05", "clipped": "8-clipped-0.4", "lamb": "8-lamb-0.03"}
 LESSONS = ("base", "bn", "scaled", "warmup", "lamb")  # the five scripts
 TUNED = tuple(f"8-{name}-{rate}" for name, rates in RATES.items() for rate in rates)
-CHOOSING = dict.fromkeys((arm for arm in TUNED if arm not in CHOSEN.values()), 1)
-ARMS = (
+CHOOSING = dict.fromkeys((variant for variant in TUNED if variant not in CHOSEN.values()), 1)
+VARIANTS = (
     "1-base", "1-bn", "1-lamb",
     *(f"8-{lesson}" for lesson in LESSONS), "8-same-base", "8-same-bn", "8-same-scaled", "8-same-warmup",
     *TUNED, *(f"4-{lesson}" for lesson in LESSONS),
@@ -86,7 +86,7 @@ def _warmup_and_decay(epochs: int, update: int, updates_an_epoch: int) -> float:
 
 Factor = Callable[[int, int, int], float]
 
-# What an arm's script has: normalisation, optimizer, factor of the rate.
+# What a variant's script has: normalisation, optimizer, factor of the rate.
 SCRIPTS = {
     "base": (no_norm, _adam, _constant),
     "bn": (nn.BatchNorm2d, _adam, _constant),
@@ -99,11 +99,11 @@ SCRIPTS = {
 COMPETITORS = {"sgd": (_sgd, _leave), "clipped": (_sgd, _clip), "lamb": (_lamb, _leave)}
 
 
-def recipe(arm: str, seed: int, settings: Settings) -> Recipe:
-    """The recipe of an arm: `8-bn`, `8-same-bn` (equal batches on all workers), `8-lamb-0.06` (tuned)."""
-    size, *words = arm.split("-")
+def recipe(variant: str, seed: int, settings: Settings) -> Recipe:
+    """The recipe of a variant: `8-bn`, `8-same-bn` (equal batches on all workers), `8-lamb-0.06` (tuned)."""
+    size, *words = variant.split("-")
     common = {"batch_size": settings["batch_size"], "epochs": settings["epochs"]}
-    if arm in TUNED:
+    if variant in TUNED:
         made, before_step = COMPETITORS[words[0]]
         optimizer, factor = partial(made, rate=float(words[1])), partial(_warmup_and_decay, settings["epochs"])
         return Recipe(optimizer=optimizer, size=int(size), factor=factor, before_step=before_step, **common)
@@ -127,22 +127,22 @@ def _first_part(images: int, size: int, seed: int, epoch: int, rank: int) -> Ten
     return shuffle(images, seed, epoch)[: images // size]
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Test accuracy by epoch, and the trained network's accuracy on training images (10,000, undistorted)."""
     parts = data(settings)
-    history = train(recipe(arm, seed, settings), parts, seed)
+    history = train(recipe(variant, seed, settings), parts, seed)
     final = evaluate(history.net, parts[0], "train", images=10_000)
     names = ("updates", "test_accuracy", "seconds")
     return {name: [line[name] for line in history.epochs] for name in names} | final
 
 
-def accuracies(runs: Runs, arm: str) -> list[float]:
+def accuracies(runs: Runs, variant: str) -> list[float]:
     """The last epoch's test accuracy of each run."""
-    return [values["test_accuracy"][-1] for values in runs.get(arm, [])]
+    return [values["test_accuracy"][-1] for values in runs.get(variant, [])]
 
 
 def steps(runs: Runs) -> dict[str, Difference]:
-    """What each factor changes, for the arms that have runs."""
+    """What each factor changes, for the variants that have runs."""
     found = {name: (accuracies(runs, after), accuracies(runs, before)) for name, before, after in STEPS}
     return {name: difference(*pair) for name, pair in found.items() if all(pair)}
 
@@ -168,25 +168,25 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Mean test accuracy of each arm that has runs, its sample deviation, and every run as a dot."""
-    arms = [arm for arm in ARMS if accuracies(runs, arm)]
-    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.0, 0.9 + 0.24 * len(arms)))
-    for row, arm in enumerate(arms):
-        values = 100 * np.array(accuracies(runs, arm))
-        shade = {"1": "#888888", "4": "#2a9d8f", "8": "#0b3c5d"}[arm[0]]
-        hatch = "//" if "same" in arm else None
+    """Mean test accuracy of each variant that has runs, its sample deviation, and every run as a dot."""
+    variants = [variant for variant in VARIANTS if accuracies(runs, variant)]
+    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.0, 0.9 + 0.24 * len(variants)))
+    for row, variant in enumerate(variants):
+        values = 100 * np.array(accuracies(runs, variant))
+        shade = {"1": "#888888", "4": "#2a9d8f", "8": "#0b3c5d"}[variant[0]]
+        hatch = "//" if "same" in variant else None
         ax.barh(row, values.mean(), xerr=deviation(values), color=shade, alpha=0.75, hatch=hatch, ecolor="black")
         ax.plot(values, np.full(len(values), row), "k.", linestyle="none")
-    ax.set_yticks(range(len(arms)), arms)
+    ax.set_yticks(range(len(variants)), variants)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
-    listed = ", ".join(f"{arm} {100 * np.mean(accuracies(runs, arm)):.1f} %" for arm in arms)
-    seeds = min(len(runs[arm]) for arm in arms if arm not in CHOOSING)
+    listed = ", ".join(f"{variant} {100 * np.mean(accuracies(runs, variant)):.1f} %" for variant in variants)
+    seeds = min(len(runs[variant]) for variant in variants if variant not in CHOOSING)
     return Picture(
         figure,
-        f"Bar chart of test accuracy by arm: {listed}.",
+        f"Bar chart of test accuracy by variant: {listed}.",
         f"Mean and sample deviation over {seeds} or more seeds; a dot a run, a single one where a rate was not chosen. "
-        "An arm's first number counts its workers; hatched: all workers use the same images, as in the published "
+        "A variant's first number counts its workers; hatched: all workers use the same images, as in the published "
         "scripts.",
     )
 
@@ -197,7 +197,7 @@ CLAIM = Claim(
     "81 %, against 71 % on one GPU.",
     source="S4",
     lesson="07_famous_results",
-    arms=ARMS,
+    variants=VARIANTS,
     seeds=5,
     settings={"images": 50_000, "epochs": 12, "batch_size": 512},
     quick={"images": 4096, "epochs": 2, "batch_size": 64, "test_images": 1000},

@@ -54,7 +54,7 @@ def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> lis
     return seconds[5:]
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """All-reduce times by workers and bytes, and one worker's times of updates."""
     task = "benchmarks.methods.ring_all_reduce:all_reduce_seconds"
     times = {size: on_workers(task, size, AS_IT_IS, sizes=SIZES, repeats=settings["repeats"])[0] for size in TEAMS}
@@ -136,7 +136,7 @@ CLAIM = Claim(
     statement="Synchronous training is impractical past tens of GPUs.",
     source="S1",
     lesson="09_beyond_one_machine",
-    arms=("machine",),
+    variants=("machine",),
     seeds=3,
     settings={"repeats": 30, "updates": 150, "batch_size": 64},
     quick={"repeats": 8, "updates": 15},
@@ -144,5 +144,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="Few repetitions on a busy machine make alpha and the slowest update larger, and both limit the workers.",
-    alone=True,
+    timing_sensitive=True,
 )

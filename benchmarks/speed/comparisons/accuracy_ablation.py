@@ -21,22 +21,22 @@ NEGLIGIBLE = 0.01  # of accuracy
 SECONDS = 3600  # a run that takes longer hangs, or emulates bfloat16
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1) after the last epoch, and the seconds of training."""
-    epochs = max(1, round(EPOCHS[arm] * settings["share_of_epochs"]))
+    epochs = max(1, round(EPOCHS[variant] * settings["share_of_epochs"]))
     options = {
         "epochs": epochs, "seed": seed, "images": settings["images"], "test-images": settings["test_images"],
         "device": settings["device"],
     }  # fmt: skip
     lines = time_to_accuracy.finished(
-        ["-m", "benchmarks.speed.rivals.fast_ablation", arm], options, time_to_accuracy.WORKERS, SECONDS
+        ["-m", "benchmarks.speed.rivals.fast_ablation", variant], options, time_to_accuracy.WORKERS, SECONDS
     )
     return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": sum(line["seconds"] for line in lines)}
 
 
-def accuracies(runs: Runs, arm: str) -> list[float]:
+def accuracies(runs: Runs, variant: str) -> list[float]:
     """Of the seeds."""
-    return [run["test_accuracy"] for run in runs[arm]]
+    return [run["test_accuracy"] for run in runs[variant]]
 
 
 def gained(runs: Runs, means: str) -> Difference:
@@ -48,8 +48,8 @@ def gained(runs: Runs, means: str) -> Difference:
 def table(runs: Runs) -> Table:
     """A row a way."""
     rows = [
-        (name, str(EPOCHS[arm]), f"{mean_std(accuracies(runs, arm), 100)} %", str(len(runs[arm])))
-        for arm, name in NAMES.items()
+        (name, str(EPOCHS[variant]), f"{mean_std(accuracies(runs, variant), 100)} %", str(len(runs[variant])))
+        for variant, name in NAMES.items()
     ]
     return Table(("cifar_fast.py with", "epochs", "test accuracy, last epoch", "seeds"), rows)
 
@@ -68,12 +68,12 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """Mean and deviation a way, and each seed."""
     figure, ax = axes("", "test accuracy, last epoch (%)")
-    for at, arm in enumerate(NAMES):
-        found = np.multiply(100, accuracies(runs, arm))
+    for at, variant in enumerate(NAMES):
+        found = np.multiply(100, accuracies(runs, variant))
         ax.plot([at - 0.1] * len(found), found, "o", color="#888888", markersize=4)
         ax.errorbar(at + 0.1, found.mean(), deviation(found), fmt="s", capsize=4)
     ax.set_xticks(range(len(NAMES)), NAMES.values())
-    parts = ", ".join(f"{name} {mean_std(accuracies(runs, arm), 100)} %" for arm, name in NAMES.items())
+    parts = ", ".join(f"{name} {mean_std(accuracies(runs, variant), 100)} %" for variant, name in NAMES.items())
     return Picture(
         figure,
         f"Test accuracy of three ways, a dot a seed and their mean with its deviation: {parts}.",
@@ -87,7 +87,7 @@ CLAIM = Claim(
     statement="Neither bfloat16 nor smaller images in early epochs cost accuracy.",
     source="",
     lesson="08_assignment",
-    arms=tuple(NAMES),
+    variants=tuple(NAMES),
     seeds=5,
     settings={"images": 25_000, "test_images": 10_000, "share_of_epochs": 1.0},
     quick={"images": 512, "test_images": 200, "share_of_epochs": 0.1},

@@ -24,9 +24,9 @@ HOROVOD = {
 AIMS = {("alone", 512): 0.95, ("alone", 64): 0.90, ("ddp", 512): 0.97, ("ddp", 64): 0.97, ("stock", 64): 1.5}
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Images/s of four workers together: the sum of what each sees."""
-    network, batch, way = arm.split("-")
+    network, batch, way = variant.split("-")
     updates = max(settings["updates"], settings["images"] // WORKERS // int(batch))
     options = {"network": network, "batch_size": int(batch), "updates": updates}
     if way in HOROVOD:
@@ -133,7 +133,7 @@ CLAIM = Claim(
     "stock Horovod.",
     source="",
     lesson="04_horovod",
-    arms=tuple(f"{network}-{batch}-{way}" for network in NAMES for batch in BATCHES for way in WAYS),
+    variants=tuple(f"{network}-{batch}-{way}" for network in NAMES for batch in BATCHES for way in WAYS),
     seeds=3,
     settings={"images": 4096, "updates": 4},
     quick={"images": 512, "updates": 2},
@@ -141,5 +141,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="A few updates say little of a ratio.",
-    alone=True,
+    timing_sensitive=True,
 )

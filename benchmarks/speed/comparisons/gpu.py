@@ -17,20 +17,20 @@ from benchmarks.experiment.plots import axes
 from benchmarks.speed.comparisons.time_to_accuracy import PROGRAMS, finished
 from benchmarks.speed.tables import Table, told
 
-ARMS = {"airbench94": "airbench94", "1_worker": "cifar_fast.py, 1 worker", "4_workers": "cifar_fast.py, 4 workers"}
+VARIANTS = {"airbench94": "airbench94", "1_worker": "cifar_fast.py, 1 worker", "4_workers": "cifar_fast.py, 4 workers"}
 TARGET = 0.94
-# How many times the seconds of another arm an arm may take.
+# How many times the seconds of another variant a variant may take.
 AIMS = {("1_worker", "airbench94"): 1.5, ("4_workers", "1_worker"): 2.0}
 SECONDS = 600  # a run that takes longer hangs, or has no GPU
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1) at the end, seconds of training, and images/s."""
-    if arm == "airbench94":
+    if variant == "airbench94":
         command = [sys.executable, "-m", "benchmarks.speed.rivals.airbench94", str(seed)]
         found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=SECONDS)
         return json.loads(found.stdout.splitlines()[-1])
-    workers = int(arm[0])
+    workers = int(variant[0])
     options = {name: settings[name] for name in ("epochs", "images", "device")}
     options |= {"seed": seed, "batch-size": settings["batch_size"] // workers, "test-images": settings["test_images"]}
     lines = finished(PROGRAMS["fast"][1], options, workers, SECONDS)
@@ -39,42 +39,49 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
     return {"test_accuracy": lines[-1]["test_accuracy"], "seconds": seconds, "images_per_s": images / seconds}
 
 
-def accuracies(runs: Runs, arm: str) -> list[float]:
+def accuracies(runs: Runs, variant: str) -> list[float]:
     """Of the seeds, at the end."""
-    return [run["test_accuracy"] for run in runs[arm]]
+    return [run["test_accuracy"] for run in runs[variant]]
 
 
-def seconds(runs: Runs, arm: str) -> np.ndarray:
+def seconds(runs: Runs, variant: str) -> np.ndarray:
     """Of the seeds."""
-    return np.array([run["seconds"] for run in runs[arm]])
+    return np.array([run["seconds"] for run in runs[variant]])
 
 
-def ratios(runs: Runs, arm: str, other: str) -> np.ndarray:
-    """Times that an arm takes another's seconds, a value a round."""
-    return seconds(runs, arm) / seconds(runs, other)
+def ratios(runs: Runs, variant: str, other: str) -> np.ndarray:
+    """Times that a variant takes another's seconds, a value a round."""
+    return seconds(runs, variant) / seconds(runs, other)
 
 
 def table(runs: Runs) -> Table:
-    """A row an arm."""
-    aims = {arm: (other, most) for (arm, other), most in AIMS.items()}
+    """A row per variant."""
+    aims = {variant: (other, most) for (variant, other), most in AIMS.items()}
     rows = []
-    for arm, name in ARMS.items():
-        other, most = aims.get(arm, ("", 0))
-        ratio = f"{told(ratios(runs, arm, other), 2)} of {ARMS[other]}'s (the aim: {most})" if other else ""
-        speed = told([run["images_per_s"] for run in runs[arm]], 0)
-        rows.append((name, f"{mean_std(accuracies(runs, arm), 100)} %", told(seconds(runs, arm), 2), ratio, speed))
+    for variant, name in VARIANTS.items():
+        other, most = aims.get(variant, ("", 0))
+        ratio = f"{told(ratios(runs, variant, other), 2)} of {VARIANTS[other]}'s (the aim: {most})" if other else ""
+        speed = told([run["images_per_s"] for run in runs[variant]], 0)
+        rows.append(
+            (name, f"{mean_std(accuracies(runs, variant), 100)} %", told(seconds(runs, variant), 2), ratio, speed)
+        )
     return Table(("program", "test accuracy, at the end", "seconds", "times the seconds", "images/s"), rows)
 
 
 def judge(runs: Runs) -> Verdict:
     """Holds if both aims are met by programs whose mean accuracy reaches the target, fails if neither is."""
-    reach = {arm: np.mean(accuracies(runs, arm)) >= TARGET for arm in ARMS}
-    met = [reach[arm] and np.median(ratios(runs, arm, other)) <= most for (arm, other), most in AIMS.items()]
-    parts = [
-        f"{ARMS[arm]} takes {told(ratios(runs, arm, other), 2)} times the seconds of {ARMS[other]} (the aim: {most})"
-        for (arm, other), most in AIMS.items()
+    reach = {variant: np.mean(accuracies(runs, variant)) >= TARGET for variant in VARIANTS}
+    met = [
+        reach[variant] and np.median(ratios(runs, variant, other)) <= most for (variant, other), most in AIMS.items()
     ]
-    below = [f"{name} does not reach {TARGET:.0%} on average" for arm, name in ARMS.items() if not reach[arm]]
+    parts = [
+        f"{VARIANTS[variant]} takes {told(ratios(runs, variant, other), 2)} times the seconds of {VARIANTS[other]} "
+        f"(the aim: {most})"
+        for (variant, other), most in AIMS.items()
+    ]
+    below = [
+        f"{name} does not reach {TARGET:.0%} on average" for variant, name in VARIANTS.items() if not reach[variant]
+    ]
     word = "holds" if all(met) else "depends" if any(met) else "fails"
     return Verdict(word, f"{'; '.join(parts + below)}.")
 
@@ -82,14 +89,14 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """A dot a run: seconds and accuracy."""
     figure, ax = axes("seconds of training", "test accuracy, at the end (%)")
-    for arm, name in ARMS.items():
-        ax.plot(seconds(runs, arm), np.multiply(100, accuracies(runs, arm)), linestyle="none", label=name)
+    for variant, name in VARIANTS.items():
+        ax.plot(seconds(runs, variant), np.multiply(100, accuracies(runs, variant)), linestyle="none", label=name)
     ax.axhline(100 * TARGET, color="#888888", linewidth=0.8, linestyle=":", marker="")
     ax.set_xlim(0, None)
     ax.legend()
     parts = "; ".join(
-        f"{name} {mean_std(accuracies(runs, arm), 100)} % in {told(seconds(runs, arm), 1)} s"
-        for arm, name in ARMS.items()
+        f"{name} {mean_std(accuracies(runs, variant), 100)} % in {told(seconds(runs, variant), 1)} s"
+        for variant, name in VARIANTS.items()
     )
     return Picture(
         figure, f"Test accuracy against seconds, a dot a run. {parts}.",
@@ -104,7 +111,7 @@ CLAIM = Claim(
     "in twice one worker's.",
     source="",
     lesson="08_assignment",
-    arms=tuple(ARMS),
+    variants=tuple(VARIANTS),
     seeds=5,
     settings={"images": 50_000, "test_images": 10_000, "epochs": 10, "batch_size": 1024},
     quick={"images": 512, "test_images": 200, "epochs": 1, "batch_size": 64},
@@ -112,5 +119,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="A few images teach a network nothing.",
-    alone=True,
+    timing_sensitive=True,
 )

@@ -77,9 +77,9 @@ def epochs(batch_size: int, images: int, test_images: int, target: float, most: 
     return {"epochs": None, "accuracy": accuracy}
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """One way with so many workers."""
-    way, workers = arm.split("-")
+    way, workers = variant.split("-")
     workers = int(workers)
     if way == "epochs":
         options = {name: settings[name] for name in ("images", "test_images", "target", "most")}
@@ -97,7 +97,7 @@ def run(arm: str, seed: int, settings: Settings) -> Values:
 
 
 def values(runs: Runs, way: str, workers: int, name: str) -> np.ndarray:
-    """What an arm measured under a name, a value a round."""
+    """What a variant measured under a name, a value a round."""
     return np.array([run[name] for run in runs[f"{way}-{workers}"]])
 
 
@@ -209,7 +209,7 @@ CLAIM = Claim(
     statement="A cost model of five constants predicts the speed of 1 to 8 workers.",
     source="",
     lesson="04_horovod",
-    arms=tuple(f"{way}-{size}" for way in ("strong", "weak", "epochs") for size in SIZES),
+    variants=tuple(f"{way}-{size}" for way in ("strong", "weak", "epochs") for size in SIZES),
     seeds=2,
     settings={"speed_images": 4096, "images": 8192, "test_images": 2000, "target": 0.45, "most": 10},
     quick={"speed_images": 1024, "images": 512, "test_images": 200, "target": 0.2, "most": 2},
@@ -217,5 +217,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="A few updates say little of a speed, and 512 images little of an accuracy.",
-    alone=True,
+    timing_sensitive=True,
 )

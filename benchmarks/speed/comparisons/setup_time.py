@@ -20,9 +20,9 @@ from benchmarks.experiment.plots import axes
 from benchmarks.speed.tables import Table, told
 from cifar.support.horovodrun import running
 
-ARMS = {"bare": "empty caches", "again": "full caches, and all lessons"}
+VARIANTS = {"bare": "empty caches", "again": "full caches, and all lessons"}
 COURSE_LESSONS = ("lesson 00_start_here", "lesson 08_assignment")  # what `make course` executes
-# Minutes at most, of an arm: to the grade card, and for the notebooks alone.
+# Minutes at most, of a variant: to the grade card, and for the notebooks alone.
 AIMS = {("bare", "make course"): 15, ("again", "make course"): 7, ("again", "make notebooks"): 12}
 REPOSITORY = Path(__file__).resolve().parents[3]
 FIRST = "virtual environment"
@@ -38,21 +38,21 @@ BEGINS = {
 LESSON = re.compile(r"\d+/\d+  (\S+)  ")  # said at its end
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Seconds by part, and of all."""
     with tempfile.TemporaryDirectory(prefix="start-") as scratch:
         clone, caches = Path(scratch) / "clone", Path(scratch) / "caches"
         subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
         variables = {"PATH": os.environ["PATH"], "COURSE_ENV": str(clone / ".venv"), "MAKEFLAGS": ""}
-        if arm == "bare":
+        if variant == "bare":
             folders = {"XDG_CACHE_HOME": "all", "PIP_CACHE_DIR": "pip", "NPM_CONFIG_CACHE": "npm"}
             variables |= {name: str(caches / folder) for name, folder in folders.items()}
-        return _typed(["make", "-C", str(clone), *_targets(arm, settings)], variables)
+        return _typed(["make", "-C", str(clone), *_targets(variant, settings)], variables)
 
 
-def _targets(arm: str, settings: Settings) -> list[str]:
+def _targets(variant: str, settings: Settings) -> list[str]:
     """What is made: the course, with caches all notebooks as well; if so little is wanted, only the list of targets."""
-    return ["course" if settings["course"] else "help"] + ["notebooks"] * (arm == "again" and settings["notebooks"])
+    return ["course" if settings["course"] else "help"] + ["notebooks"] * (variant == "again" and settings["notebooks"])
 
 
 def _typed(command: list[str], variables: dict[str, str]) -> Values:
@@ -80,12 +80,12 @@ def split(stamped: list[tuple[float, str]], total: float) -> dict[str, float]:
 
 def names(runs: Runs) -> list[str]:
     """The parts, in the order in which they come."""
-    return list(dict.fromkeys(name for arm in ARMS for run in runs[arm] for name in run["parts"]))
+    return list(dict.fromkeys(name for variant in VARIANTS for run in runs[variant] for name in run["parts"]))
 
 
-def seconds(runs: Runs, arm: str, name: str) -> list[float]:
+def seconds(runs: Runs, variant: str, name: str) -> list[float]:
     """What a part took, a value a round in which it came."""
-    return [run["parts"][name] for run in runs[arm] if name in run["parts"]]
+    return [run["parts"][name] for run in runs[variant] if name in run["parts"]]
 
 
 def minutes(run: Values, command: str) -> float:
@@ -99,10 +99,11 @@ def minutes(run: Values, command: str) -> float:
 def table(runs: Runs) -> Table:
     """A row a part, and all of them."""
     rows = [
-        (name, *(told(found, 0) if (found := seconds(runs, arm, name)) else "" for arm in ARMS)) for name in names(runs)
+        (name, *(told(found, 0) if (found := seconds(runs, variant, name)) else "" for variant in VARIANTS))
+        for name in names(runs)
     ]
-    rows.append(("all", *(told([run["seconds"] for run in runs[arm]], 0) for arm in ARMS)))
-    return Table(("part", *(f"seconds, {name}" for name in ARMS.values())), rows)
+    rows.append(("all", *(told([run["seconds"] for run in runs[variant]], 0) for variant in VARIANTS)))
+    return Table(("part", *(f"seconds, {name}" for name in VARIANTS.values())), rows)
 
 
 def judge(runs: Runs) -> Verdict:
@@ -110,25 +111,26 @@ def judge(runs: Runs) -> Verdict:
     found = {aim: [minutes(run, aim[1]) for run in runs[aim[0]]] for aim in AIMS}
     within = [max(found[aim]) <= most for aim, most in AIMS.items()]
     text = [
-        f"{command}, {ARMS[arm].partition(',')[0]}: {told(found[arm, command], 1)} minutes (the aim: {most})"
-        for (arm, command), most in AIMS.items()
+        f"{command}, {VARIANTS[variant].partition(',')[0]}: {told(found[variant, command], 1)} minutes "
+        f"(the aim: {most})"
+        for (variant, command), most in AIMS.items()
     ]
     return Verdict("holds" if all(within) else "depends" if any(within) else "fails", f"{'; '.join(text)}.")
 
 
 def picture(runs: Runs) -> Picture:
-    """A row a part, a bar an arm: medians."""
+    """A row a part, a bar per variant: medians."""
     parts = names(runs)
     figure, ax = axes("minutes", "", size=(8.0, 0.8 + 0.3 * len(parts)))
-    for shift, (arm, label) in enumerate(ARMS.items()):
-        lengths = [np.median(seconds(runs, arm, name) or [0]) / 60 for name in parts]
+    for shift, (variant, label) in enumerate(VARIANTS.items()):
+        lengths = [np.median(seconds(runs, variant, name) or [0]) / 60 for name in parts]
         ax.barh(
             np.arange(len(parts)) + 0.4 * (shift - 0.5), lengths, 0.38, color=("#888888", "#0b3c5d")[shift], label=label
         )
     ax.set_yticks(range(len(parts)), parts)
     ax.invert_yaxis()
     ax.legend(loc="lower right")
-    totals = ((label, np.median([run["seconds"] for run in runs[arm]]) / 60) for arm, label in ARMS.items())
+    totals = ((label, np.median([run["seconds"] for run in runs[variant]]) / 60) for variant, label in VARIANTS.items())
     told_totals = "; ".join(f"{label}: {total:.1f} minutes" for label, total in totals)
     return Picture(
         figure, f"Two bars a part of the start. In all, {told_totals}.",
@@ -141,7 +143,7 @@ CLAIM = Claim(
     statement="From a bare machine to the grade card in a quarter of an hour, and in half of that again.",
     source="",
     lesson="00_start_here",
-    arms=tuple(ARMS),
+    variants=tuple(VARIANTS),
     seeds=1,
     settings={"course": 1, "notebooks": 1},
     quick={"course": 0, "notebooks": 0},
@@ -149,5 +151,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="make help sets nothing up.",
-    alone=True,
+    timing_sensitive=True,
 )

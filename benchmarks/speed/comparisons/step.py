@@ -97,11 +97,11 @@ def peak() -> dict[str, float]:
     return found
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """One way on one network, or the peak."""
-    if arm == "peak":
+    if variant == "peak":
         return on_workers(f"{__name__}:peak", 1)[0]
-    network, way = arm.split("-")
+    network, way = variant.split("-")
     updates = max(1, settings["images"] // BATCH)
     if way == "ours":
         return on_workers(f"{__name__}:ours", 1, network=network, updates=updates)[0]
@@ -195,7 +195,7 @@ CLAIM = Claim(
     statement="A step of ours is far faster than a plain loop's, and near what the processor can multiply.",
     source="",
     lesson="02_one_worker",
-    arms=("peak", *(f"{network}-{way}" for network in NAMES for way in ("tutorial", "ours"))),
+    variants=("peak", *(f"{network}-{way}" for network in NAMES for way in ("tutorial", "ours"))),
     seeds=3,
     settings={"images": 8192},
     quick={"images": 1024},
@@ -203,5 +203,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="A few updates say little of a speed.",
-    alone=True,
+    timing_sensitive=True,
 )

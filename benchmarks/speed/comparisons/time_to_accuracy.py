@@ -37,11 +37,11 @@ PROGRAMS = {
 }
 
 
-def run(arm: str, seed: int, settings: Settings) -> Values:
+def run(variant: str, seed: int, settings: Settings) -> Values:
     """Test accuracy (0-1), wall and processor seconds from the launch to each evaluation that ended in time."""
     options = {"seed": seed, "images": settings["images"], "device": settings["device"]}
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
-        program = launched(PROGRAMS[arm][1], options | {"output-dir": folder}, WORKERS)
+        program = launched(PROGRAMS[variant][1], options | {"output-dir": folder}, WORKERS)
         return _watch(program, Path(folder) / "metrics.jsonl", settings["limit"])
 
 
@@ -115,9 +115,9 @@ def until(run: Values, target: float, clock: str = "seconds") -> float:
     return next((seconds for seconds, accuracy in at if accuracy >= target), float("inf"))
 
 
-def times(runs: Runs, arm: str, target: float, clock: str = "seconds") -> np.ndarray:
+def times(runs: Runs, variant: str, target: float, clock: str = "seconds") -> np.ndarray:
     """The same of all runs of a program."""
-    return np.array([until(run, target, clock) for run in runs[arm]])
+    return np.array([until(run, target, clock) for run in runs[variant]])
 
 
 def _said(found: np.ndarray) -> str:
@@ -128,9 +128,9 @@ def _said(found: np.ndarray) -> str:
     return told(reached, 0) + _of(np.isfinite(found))
 
 
-def _times_ours(runs: Runs, arm: str, target: float) -> str:
+def _times_ours(runs: Runs, variant: str, target: float) -> str:
     """Wall time over that of `cifar_fast.py` in the same round."""
-    ours, other = times(runs, "fast", target), times(runs, arm, target)
+    ours, other = times(runs, "fast", target), times(runs, variant, target)
     both = np.isfinite(ours) & np.isfinite(other)
     return told(other[both] / ours[both], 2) + _of(both) if both.any() else "-"
 
@@ -144,16 +144,17 @@ def table(runs: Runs) -> Table:
     """A row a program and target."""
     heads = "program", "test accuracy", "wall seconds", f"times {PROGRAMS['fast'][0]}'s", "processor seconds"
     rows = []
-    for arm, (name, _) in PROGRAMS.items():
+    for variant, (name, _) in PROGRAMS.items():
         for target in TARGETS:
-            seconds, processor = _said(times(runs, arm, target)), _said(times(runs, arm, target, "processor"))
-            rows.append((name, f"{target:.0%}", seconds, _times_ours(runs, arm, target), processor))
-        ended = np.array([bool(run["accuracy"]) for run in runs[arm]])
+            seconds, processor = _said(times(runs, variant, target)), _said(times(runs, variant, target, "processor"))
+            rows.append((name, f"{target:.0%}", seconds, _times_ours(runs, variant, target), processor))
+        ended = np.array([bool(run["accuracy"]) for run in runs[variant]])
         if not ended.any():
             rows.append((name, "no epoch ended in time", "", "", ""))
             continue
         last = {
-            key: [run[key][-1] for run in runs[arm] if run["accuracy"]] for key in ("accuracy", "seconds", "processor")
+            key: [run[key][-1] for run in runs[variant] if run["accuracy"]]
+            for key in ("accuracy", "seconds", "processor")
         }
         accuracy = f"last evaluation {told(np.multiply(100, last['accuracy']), 1)} %{_of(ended)}"
         rows.append((name, accuracy, told(last["seconds"], 0), "", told(last["processor"], 0)))
@@ -170,14 +171,14 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """Test accuracy against time, a line a run."""
     figure, ax = axes("seconds from the launch", "test accuracy (%)")
-    for at, (arm, (name, _)) in enumerate(PROGRAMS.items()):
-        for number, one in enumerate(runs[arm]):
+    for at, (variant, (name, _)) in enumerate(PROGRAMS.items()):
+        for number, one in enumerate(runs[variant]):
             accuracy = [100 * found for found in one["accuracy"]]
             ax.plot(one["seconds"], accuracy, **LOOKS[at], linewidth=1, label="" if number else name)
     for target in TARGETS:
         ax.axhline(100 * target, color="#888888", linewidth=0.8, linestyle=":", marker="")
     ax.legend(fontsize=8, loc="lower right")
-    parts = "; ".join(f"{name}: {_said(times(runs, arm, TARGETS[-1]))}" for arm, (name, _) in PROGRAMS.items())
+    parts = "; ".join(f"{name}: {_said(times(runs, variant, TARGETS[-1]))}" for variant, (name, _) in PROGRAMS.items())
     return Picture(
         figure,
         f"Rising lines of test accuracy against time, a colour a program. Seconds to {TARGETS[-1]:.0%}: {parts}.",
@@ -191,7 +192,7 @@ CLAIM = Claim(
     statement="Four workers on two cores reach 90 % test accuracy within five minutes.",
     source="",
     lesson="08_assignment",
-    arms=tuple(PROGRAMS),
+    variants=tuple(PROGRAMS),
     seeds=5,
     settings={"images": 50_000, "limit": LIMIT_SECONDS},
     quick={"images": 512, "limit": 20},
@@ -199,5 +200,5 @@ CLAIM = Claim(
     judge=judge,
     picture=picture,
     caution="A few images teach a network nothing.",
-    alone=True,
+    timing_sensitive=True,
 )

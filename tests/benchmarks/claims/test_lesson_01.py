@@ -63,13 +63,13 @@ def test_a_step_is_that_of_torch():
 def saddle(one, scaled, runs=5):
     """Updates that change by these factors from the smallest to the largest batch."""
 
-    def line(arm, factor, run):
-        batches = c11.BATCHES[arm]
+    def line(variant, factor, run):
+        batches = c11.BATCHES[variant]
         updates = (200.0 + run) * np.geomspace(1, factor, len(batches))
         return {"batches": batches, "updates": updates.tolist()}
 
     factors = {"one-rate": one, "scaled-rate": scaled}
-    return {arm: [line(arm, factor, run) for run in range(runs)] for arm, factor in factors.items()}
+    return {variant: [line(variant, factor, run) for run in range(runs)] for variant, factor in factors.items()}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def check(claim: Claim, runs: Runs, word: str) -> str:
     """The verdict's sentence; a picture can be drawn with the same runs and with those of one seed."""
     verdict = claim.judge(runs)
     assert verdict.word == word
-    for some in (runs, {arm: values[:1] for arm, values in runs.items()}):
+    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
         assert claim.judge(some).sentence
         picture = claim.picture(some)
         assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
@@ -73,18 +73,20 @@ SURE = [*AGREE[:4], (0.3, 0.9, 1.8, 0.65)]  # best on test images, with the high
 def test_c07_verdict(rows: list[tuple], word: str):
     check(
         c07.CLAIM,
-        {arm: measured(place, row) for place, (arm, row) in enumerate(zip(c07.ARMS, rows, strict=True))},
+        {variant: measured(place, row) for place, (variant, row) in enumerate(zip(c07.VARIANTS, rows, strict=True))},
         word,
     )
 
 
 def test_c07_within_the_noise():
-    runs = {arm: measured(place, (0.5, 0.8, 1.2, 0.6)) for place, arm in enumerate(c07.ARMS)}
+    runs = {variant: measured(place, (0.5, 0.8, 1.2, 0.6)) for place, variant in enumerate(c07.VARIANTS)}
     check(c07.CLAIM, runs, "no difference seen")
 
 
 def test_c07_one_seed_shows_no_difference():
-    runs = {arm: measured(place, row)[:1] for place, (arm, row) in enumerate(zip(c07.ARMS, SURE, strict=True))}
+    runs = {
+        variant: measured(place, row)[:1] for place, (variant, row) in enumerate(zip(c07.VARIANTS, SURE, strict=True))
+    }
     check(c07.CLAIM, runs, "no difference seen")
 
 
@@ -92,20 +94,20 @@ def test_c07_one_seed_shows_no_difference():
 
 
 def distorted(loss: float, accuracy: float, raised: tuple[str, ...]) -> Runs:
-    """Runs in which the arms in `raised` differ from none by so much, and the others by noise."""
+    """Runs in which the variants in `raised` differ from none by so much, and the others by noise."""
     return {
-        arm: [
+        variant: [
             {
-                "train_loss": 0.5 + loss * (arm in raised) + noise(20 * seed + place),
-                "test_accuracy": 0.6 + accuracy * (arm in raised) + noise(1000 + 20 * seed + place),
+                "train_loss": 0.5 + loss * (variant in raised) + noise(20 * seed + place),
+                "test_accuracy": 0.6 + accuracy * (variant in raised) + noise(1000 + 20 * seed + place),
             }
             for seed in range(SEEDS)
         ]
-        for place, arm in enumerate(c09.CHANGES)
+        for place, variant in enumerate(c09.CHANGES)
     }
 
 
-EACH = tuple(arm for arm in c09.CHANGES if arm != "none")
+EACH = tuple(variant for variant in c09.CHANGES if variant != "none")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_c09_verdict(runs: Runs, word: str):
 
 
 def test_c09_pairs_the_seeds():
-    """Seeds that differ much from each other, and equally in both arms, do not hide a difference."""
+    """Seeds that differ much from each other, and equally in both variants, do not hide a difference."""
     runs = distorted(0.2, 0.03, EACH)
     for values in runs.values():
         for seed, run in enumerate(values):
@@ -250,14 +252,14 @@ def test_peak_memory_is_the_new_processs_own(images: torch.Tensor):
 
 def cosines(linear: float, others: float) -> Runs:
     return {
-        arm: [
+        variant: [
             {
                 "sizes": [1, 16, 256], "biases": [1.0, 1.0, 1.0], "accuracy": 0.4, "accuracy_with_means": 0.1,
-                "weights": [1.0, 1.0, (linear if arm.startswith("linear") else others) + noise(seed)],
+                "weights": [1.0, 1.0, (linear if variant.startswith("linear") else others) + noise(seed)],
             }
             for seed in range(SEEDS)
         ]
-        for arm in c18.ARMS
+        for variant in c18.VARIANTS
     }  # fmt: skip
 
 
@@ -275,10 +277,10 @@ def batch() -> tuple[torch.Tensor, torch.Tensor]:
     return images, F.one_hot(torch.randint(10, (32,), generator=draw), 10).double()
 
 
-@pytest.mark.parametrize("arm", c18.ARMS)
-def test_one_image_is_its_own_mean(arm: str, batch: tuple):
+@pytest.mark.parametrize("variant", c18.VARIANTS)
+def test_one_image_is_its_own_mean(variant: str, batch: tuple):
     torch.manual_seed(0)
-    build, loss = c18.ARMS[arm]
+    build, loss = c18.VARIANTS[variant]
     net, (images, targets) = build().double(), batch
     true, mean = (gradient(net, loss, images[:1], targets[:1]) for gradient in (c18.true_gradient, c18.mean_gradient))
     for a, b in zip(true, mean, strict=True):
@@ -303,14 +305,14 @@ def test_a_linear_network_with_squared_error_loses_the_covariance_alone(batch: t
 def pipelines(distort: float, in_turn: float = 1.0, prefetched: float = 1.0, scatter: float = 1.0) -> Runs:
     """Batches of 100, 0.01 s of update, `distort` of it again in the loop; rates as predicted, times so much."""
     runs = {}
-    for arm in c19.ARMS:
-        work = distort * 0.01 if "loop" in arm else 0.0005
+    for variant in c19.VARIANTS:
+        work = distort * 0.01 if "loop" in variant else 0.0005
         stages = {"fetch": 0.0001, "distort": work, "normalise": 0.0001}
-        stages["update"] = 0.001 if "small" in arm else 0.01
+        stages["update"] = 0.001 if "small" in variant else 0.01
         run = {"batch": 100, "stages": stages}
         run["in_turn"] = in_turn * c19.predicted(run, False)
         run["prefetched"] = prefetched * c19.predicted(run, True)
-        runs[arm] = [{**run, "in_turn": run["in_turn"] * (1 + scatter * noise(seed))} for seed in range(SEEDS)]
+        runs[variant] = [{**run, "in_turn": run["in_turn"] * (1 + scatter * noise(seed))} for seed in range(SEEDS)]
     return runs
 
 

@@ -16,7 +16,7 @@ SEEDS = 5
 def check(claim: Claim, runs: Runs, word: str) -> None:
     """The verdict, and a picture with the same runs and with those of one seed."""
     assert claim.judge(runs).word == word
-    for some in (runs, {arm: values[:1] for arm, values in runs.items()}):
+    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
         assert claim.judge(some).sentence
         picture = claim.picture(some)
         assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
@@ -41,7 +41,9 @@ def noise(seed: int, count: int = 1) -> np.ndarray:
 )
 def test_c01_verdict(plain: float, own: float, shared: float, word: str):
     found = dict(zip(c01.NETWORKS, (plain, own, shared), strict=True))
-    runs = {arm: [{"sizes": [1, 2, 4], "errors": [0.0, error / 2, error]}] * SEEDS for arm, error in found.items()}
+    runs = {
+        variant: [{"sizes": [1, 2, 4], "errors": [0.0, error / 2, error]}] * SEEDS for variant, error in found.items()
+    }
     check(c01.CLAIM, runs, word)
     restored = "synchronised statistics restore it" in c01.judge(runs).sentence
     assert restored == (word == "depends" and shared < 0.1)
@@ -49,7 +51,7 @@ def test_c01_verdict(plain: float, own: float, shared: float, word: str):
 
 def test_c01_of_two_real_workers():
     found = c01.measure(seed=1, settings={"workers": 2, "batch_size": 4, "device": "cpu"})
-    errors = {arm: values["errors"][-1] for arm, values in found.items()}
+    errors = {variant: values["errors"][-1] for variant, values in found.items()}
     assert max(errors["no_norm"], errors["synchronised_bn"]) < c01.EQUAL < 0.01 < errors["per_worker_bn"]
 
 
@@ -93,16 +95,16 @@ def teams(apart: float, kept: float, price: float, luck: float = 0.0, scatter: f
 
     The rounds of a launch share its `luck`.
     """
-    runs = {arm: [] for arm in c05.SIZES}
+    runs = {variant: [] for variant in c05.SIZES}
     for seed in range(SEEDS):
         loss = np.linspace(2.3, 1.9, 30) + 0.02 * noise(seed, 30)
-        for arm in c05.SIZES:
-            one = arm == "1_worker"
-            speeds = 300 * (1 + scatter * noise(10 * seed + len(runs[arm]), 10))
+        for variant in c05.SIZES:
+            one = variant == "1_worker"
+            speeds = 300 * (1 + scatter * noise(10 * seed + len(runs[variant]), 10))
             values = {"divided": speeds * (1 + price * (not one) + luck * noise(seed, 1)), "kept": speeds[::-1]}
             values |= {f"{name}_alone": 1.1 * speeds for name in ("divided", "kept")}
             trajectories = {"divided": loss + apart * (not one), "kept": loss + (1e-6 if one else kept)}
-            runs[arm].append({
+            runs[variant].append({
                 "losses": {name: of.tolist() for name, of in trajectories.items()},
                 "images_per_s": {name: of.tolist() for name, of in values.items()},
             })  # fmt: skip
@@ -198,5 +200,5 @@ def test_c10_verdict(rise: float, fall: float, word: str):
 
 
 def test_c10_of_one_seed_shows_no_difference():
-    runs = {arm: values[:1] for arm, values in trainings(0.1, 0.1).items()}
+    runs = {variant: values[:1] for variant, values in trainings(0.1, 0.1).items()}
     assert c10.judge(runs).word == "no difference seen"

@@ -145,8 +145,8 @@ def _orders(one: float, own: float, drawn: float, accuracies: list[tuple[float, 
     shares = {"one shuffle": one, "own shuffles": own, "with replacement": drawn}
     both = accuracies or [(None, None)] * 2
     return {
-        arm: [_used(share, first if arm == "one shuffle" else other) for first, other in both]
-        for arm, share in shares.items()
+        variant: [_used(share, first if variant == "one shuffle" else other) for first, other in both]
+        for variant, share in shares.items()
     }
 
 
@@ -172,11 +172,11 @@ def test_c25_claims_no_accuracy_inside_the_noise():
 
 
 @pytest.mark.parametrize("size", [2, 4, 8])
-@pytest.mark.parametrize("arm", list(c25.ORDERS))
-def test_c25_orders_cover_what_the_theory_says(arm, size):
-    used = torch.cat([c25.ORDERS[arm](8000, 3, 1, rank, size) for rank in range(size)])
+@pytest.mark.parametrize("variant", list(c25.ORDERS))
+def test_c25_orders_cover_what_the_theory_says(variant, size):
+    used = torch.cat([c25.ORDERS[variant](8000, 3, 1, rank, size) for rank in range(size)])
     assert len(used) == 8000
-    assert len(used.unique()) / 8000 == pytest.approx(c25.expected(arm, size), abs=c25.CLOSE)
+    assert len(used.unique()) / 8000 == pytest.approx(c25.expected(variant, size), abs=c25.CLOSE)
 
 
 # Real processes

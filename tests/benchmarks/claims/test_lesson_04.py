@@ -14,7 +14,7 @@ from grader.report.timeline import Event
 def check(claim: Claim, runs: Runs, word: str) -> None:
     """The verdict, and a picture with the same runs and with those of one seed."""
     assert claim.judge(runs).word == word
-    for some in (runs, {arm: values[:1] for arm, values in runs.items()}):
+    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
         assert claim.judge(some).sentence
         picture = claim.picture(some)
         assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
@@ -34,9 +34,9 @@ def scaling(strong: dict[int, float], weak: dict[int, float], scatter: float = 0
     The rounds of a launch share its `luck`.
     """
     runs = {}
-    for arm, size in c13.SIZES.items():
+    for variant, size in c13.SIZES.items():
         left = {"strong": strong.get(size, 1.0), "weak": weak.get(size, 1.0)}
-        runs[arm] = [
+        runs[variant] = [
             {
                 f"{way}{end}": scattered(
                     1000 * size * (1 if end else scattered(left[way], luck, seed + 100 * place, 1)[0]),
@@ -65,9 +65,9 @@ def test_c13_verdict(strong: dict[int, float], weak: dict[int, float], scatter: 
 
 
 def test_c13_counts_launches_not_rounds():
-    arms = ({2: 0.8, 4: 0.7}, {2: 0.9, 4: 0.8})
-    assert c13.judge(scaling(*arms, luck=0.02)).word == "holds"
-    assert c13.judge(scaling(*arms, luck=0.3)).word == "no difference seen"
+    variants = ({2: 0.8, 4: 0.7}, {2: 0.9, 4: 0.8})
+    assert c13.judge(scaling(*variants, luck=0.02)).word == "holds"
+    assert c13.judge(scaling(*variants, luck=0.3)).word == "no difference seen"
 
 
 # C26
@@ -78,10 +78,10 @@ def updates(hidden: dict[str, float], compute: float = 0.05, exchange: float = 0
     span = [["a.weight", "NEGOTIATE_ALLREDUCE", 0.01, 0.02], ["a.weight", "ALLREDUCE", 0.02, 0.03]]
     trace = {"program": [["forward", 0.0, 0.01], ["backward", 0.01, 0.03], ["exchange", 0.03, 0.04]], "horovod": span}
     runs = {}
-    for arm, share in hidden.items():
+    for variant, share in hidden.items():
         seconds = {"compute": compute, "exchange": exchange, "off": compute + exchange}
         seconds["on"] = compute + exchange - share * min(compute, exchange)
-        runs[arm] = [
+        runs[variant] = [
             {
                 "seconds": {
                     way: scattered(value, scatter, 10 * seed + place)
@@ -132,7 +132,7 @@ def test_horovods_clock_is_the_programs_where_a_marker_was_heard_of_soonest():
 # C27
 
 
-def observed(arm: str, symptom: str | None, size: int = 4) -> dict:
+def observed(variant: str, symptom: str | None, size: int = 4) -> dict:
     """What observers would tell of a program with one symptom."""
     apart, same, one, all_write = (symptom == name for name in c27.SYMPTOMS)
     return {
@@ -147,7 +147,7 @@ def observed(arm: str, symptom: str | None, size: int = 4) -> dict:
 def programs(**instead: str | None) -> Runs:
     """Every program has its own symptom, those excepted that `instead` names."""
     symptoms = {"all_changes": None, **c27.EXPECTED, **instead}
-    return {arm: [observed(arm, symptoms[arm])] * 2 for arm in c27.LEFT_OUT}
+    return {variant: [observed(variant, symptoms[variant])] * 2 for variant in c27.LEFT_OUT}
 
 
 @pytest.mark.parametrize(
@@ -167,11 +167,11 @@ def test_c27_names_the_change_without_a_symptom():
     assert "no symptom of no sharding" in c27.judge(programs(no_sharding="writing workers")).sentence
 
 
-@pytest.mark.parametrize("arm", c27.LEFT_OUT)
-def test_a_program_is_the_script_but_for_the_change_left_out(arm: str):
-    script, program = c27.SCRIPT.read_text().splitlines(), c27.program(arm).splitlines()
+@pytest.mark.parametrize("variant", c27.LEFT_OUT)
+def test_a_program_is_the_script_but_for_the_change_left_out(variant: str):
+    script, program = c27.SCRIPT.read_text().splitlines(), c27.program(variant).splitlines()
     changed = sum(before != after for before, after in zip(script, program, strict=True))
-    assert changed == len(c27.LEFT_OUT[arm])
+    assert changed == len(c27.LEFT_OUT[variant])
 
 
 def test_a_script_without_the_change_is_an_error(monkeypatch):
@@ -182,7 +182,7 @@ def test_a_script_without_the_change_is_an_error(monkeypatch):
 
 def test_c27_of_two_real_workers():
     settings = {"workers": 2, "images": 64, "epochs": 1, "batch_size": 16, "test_images": 20, "device": "cpu"}
-    runs = {arm: [values] for arm, values in c27.measure(3, settings).items()}
+    runs = {variant: [values] for variant, values in c27.measure(3, settings).items()}
     check(c27.CLAIM, runs, "holds")
     assert runs["all_changes"][0]["threads"] == [max(1, cores() // 2)] * 2
     assert runs["no_pinning"][0]["threads"] == [cores()] * 2

@@ -26,7 +26,7 @@ def noise(seed: int, size: float = 0.002) -> float:
 def check(claim: Claim, runs: Runs, word: str) -> None:
     """The verdict, and a picture with the same runs and with those of one seed, which cannot show a difference."""
     assert claim.judge(runs).word == word
-    for some in (runs, {arm: values[:1] for arm, values in runs.items()}):
+    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
         assert claim.judge(some).sentence
         picture = claim.picture(some)
         assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
@@ -53,10 +53,16 @@ def of_workers(at_epochs: float, at_updates: float, in_time: float, falling: flo
     """One worker ends at 0.60, and at `in_time` of it after a part of the time; `falling`: only so at equal epochs."""
     runs = {"workers-1": accuracies(1, 0.60, 0.60)}
     runs |= {f"workers-{size}": accuracies(size, at_epochs, at_updates) for size in (2, 4)}
-    for place, arm in enumerate(c04.FALLING):
-        end = falling or at_epochs if arm.endswith("epochs") else at_updates if arm.endswith("updates") else in_time
-        end = 0.60 if arm == "falling-1" else end
-        runs[arm] = [{"accuracy": [0.1, end + noise(100 * place + seed)]} for seed in range(SEEDS)]
+    for place, variant in enumerate(c04.FALLING):
+        end = (
+            falling or at_epochs
+            if variant.endswith("epochs")
+            else at_updates
+            if variant.endswith("updates")
+            else in_time
+        )
+        end = 0.60 if variant == "falling-1" else end
+        runs[variant] = [{"accuracy": [0.1, end + noise(100 * place + seed)]} for seed in range(SEEDS)]
     return runs
 
 
@@ -85,12 +91,12 @@ def test_c04_schedule_that_shows_nothing_does_not_disagree():
     check(c04.CLAIM, runs, "fails")
 
 
-def test_c04_rate_falls_to_zero_within_the_updates_of_the_arm(monkeypatch: pytest.MonkeyPatch):
+def test_c04_rate_falls_to_zero_within_the_updates_of_the_variant(monkeypatch: pytest.MonkeyPatch):
     seen = {}
     monkeypatch.setattr(c04, "train", lambda recipe, data, seed: seen.update(recipe=recipe) or History(None, []))
     settings = {"images": 1024, "test_images": 10, "epochs": 4, "batch_size": 32, "rate": 0.01, "device": "cpu"}
-    for arm, (size, updates) in {"falling-2-epochs": (2, 64), "falling-1-quarter": (1, 32)}.items():
-        c04.run(arm, 0, settings)
+    for variant, (size, updates) in {"falling-2-epochs": (2, 64), "falling-1-quarter": (1, 32)}.items():
+        c04.run(variant, 0, settings)
         recipe = seen["recipe"]
         assert (recipe.size, recipe.max_updates) == (size, updates)
         factors = [recipe.factor(update, 16) for update in range(updates)]
@@ -147,7 +153,7 @@ def test_c06_first_decay():
 @pytest.mark.parametrize(("power", "word"), [(-1, "holds"), (-1.5, "holds"), (-0.5, "depends"), (0, "fails")])
 def test_c15_verdict(power: float, word: str):
     paths = [(np.array(c15.SIZES) ** (power + noise(seed))).tolist() for seed in range(SEEDS)]
-    runs = {arm: [{"sizes": c15.SIZES, "paths": path} for path in paths] for arm in ("sgd", "adam")}
+    runs = {variant: [{"sizes": c15.SIZES, "paths": path} for path in paths] for variant in ("sgd", "adam")}
     check(c15.CLAIM, runs, word)
     assert ("faster" in c15.judge(runs).sentence) == (power < -1.25)
 
@@ -167,7 +173,7 @@ def valleys(best: list[float], scatter: float = 0.1) -> Runs:
     """Losses that are parabolas in the logarithm of the rate, lowest at `best`."""
     rates = c20.CLAIM.settings["rates"]
     return {
-        c20.arm_of(size): [
+        c20.variant_of(size): [
             {
                 "batch": 32 * size, "rates": rates, "accuracies": [0.5] * len(rates),
                 "losses": (1.5 + 0.1 * (np.log(rates) - np.log(rate) + noise(seed, scatter)) ** 2).tolist(),

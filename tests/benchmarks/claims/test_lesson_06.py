@@ -91,7 +91,7 @@ def test_the_length_is_that_of_the_update():
 def normalised(offsets=(0.0, 0.0, 0.0, 0.0), seeds=5, scatter=1.0):
     """Accuracies about 50 %, local ones by as much higher as `offsets` say."""
     return {
-        arm: [
+        variant: [
             {
                 "normalised": 512 >> (4 - row),
                 "test_accuracy": 0.5 + offset + scatter * by,
@@ -100,7 +100,7 @@ def normalised(offsets=(0.0, 0.0, 0.0, 0.0), seeds=5, scatter=1.0):
             }
             for by in SPREAD[:seeds]
         ]
-        for row, (arm, offset) in enumerate(zip(c30.ARMS, (*offsets, 0.0), strict=True))
+        for row, (variant, offset) in enumerate(zip(c30.VARIANTS, (*offsets, 0.0), strict=True))
     }
 
 
@@ -129,8 +129,8 @@ def test_the_normalised_images_are_named():
     assert "32: 42.0 %" in drawn.alt and "within 8.0 points" in drawn.caption
 
 
-def test_all_arms_use_the_same_images_in_each_update():
-    recipes = [c30.recipe(arm, {"epochs": 1, "global_batch": 64}) for arm in c30.ARMS]
+def test_all_variants_use_the_same_images_in_each_update():
+    recipes = [c30.recipe(variant, {"epochs": 1, "global_batch": 64}) for variant in c30.VARIANTS]
     assert {recipe.size * recipe.batch_size for recipe in recipes} == {64}
     assert [recipe.synchronised for recipe in recipes] == [False] * 4 + [True]
 
@@ -149,14 +149,14 @@ def test_synchronised_statistics_are_those_of_all_images_together():
     torch.testing.assert_close(means[1], means[2])
 
 
-def scaled(seeds=5, **arms):
-    """Good runs, but for the arms given as (highest loss, last loss, accuracy); name_mode, e.g. adam_scaled."""
+def scaled(seeds=5, **variants):
+    """Good runs, but for the variants given as (highest loss, last loss, accuracy); name_mode, e.g. adam_scaled."""
     found = {}
-    for arm in c31.ARMS:
-        name, _, mode = arm.rpartition("-")
-        top, last, accuracy = arms.get(f"{name.split('-')[0]}_{mode}", (2.4, 1.5, 0.5))
+    for variant in c31.VARIANTS:
+        name, _, mode = variant.rpartition("-")
+        top, last, accuracy = variants.get(f"{name.split('-')[0]}_{mode}", (2.4, 1.5, 0.5))
         runs = [{"losses": [2.3, top, last, last], "test_accuracy": accuracy + by} for by in SPREAD[:seeds]]
-        found[arm] = runs
+        found[variant] = runs
     return found
 
 

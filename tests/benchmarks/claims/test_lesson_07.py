@@ -1,16 +1,16 @@
-"""The rebuilt table: made-up runs that support or contradict each step; arms differ by one thing."""
+"""The rebuilt table: made-up runs that support or contradict each step; variants differ by one thing."""
 
 import pytest
 import torch
 from torch import nn
 
 from benchmarks.claims.lesson_07.c32_techniques import (
-    ARMS,
     CHOSEN,
     CLAIM,
     RATES,
     STEPS,
     TUNED,
+    VARIANTS,
     accuracies,
     judge,
     picture,
@@ -25,9 +25,9 @@ SPREAD = (-0.004, -0.002, 0.0, 0.002, 0.004)
 
 
 def runs(**means):
-    """Five runs an arm around the means; arms without a mean have 60 %."""
+    """Five runs per variant around the means; variants without a mean have 60 %."""
     given = {name.replace("_", "-", 1): mean for name, mean in means.items()}
-    return {arm: [{"test_accuracy": [0.1, given.get(arm, 0.6) + by]} for by in SPREAD] for arm in ARMS}
+    return {variant: [{"test_accuracy": [0.1, given.get(variant, 0.6) + by]} for by in SPREAD] for variant in VARIANTS}
 
 
 CLIMB = {"8_base": 0.44, "8_bn": 0.55, "8_scaled": 0.60, "8_warmup": 0.65, "8_lamb": 0.81}
@@ -49,7 +49,7 @@ def test_every_step_lowers_accuracy():
 
 def test_within_the_noise():
     assert judge(runs()).word == "no difference seen"
-    assert judge({arm: values[:1] for arm, values in runs(**CLIMB).items()}).word == "no difference seen"
+    assert judge({variant: values[:1] for variant, values in runs(**CLIMB).items()}).word == "no difference seen"
 
 
 def test_lamb_against_sgd_at_the_chosen_rates():
@@ -61,9 +61,9 @@ def test_lamb_against_sgd_at_the_chosen_rates():
 def test_the_rates_that_have_more_seeds_are_those_that_the_first_chose():
     runs = runner.saved(CLAIM).runs
     for name in RATES:
-        arms = [arm for arm in TUNED if arm.startswith(f"8-{name}-")]
-        best = max(arms, key=lambda arm: accuracies(runs, arm)[0])
-        assert best == CHOSEN[name] and best not in (arms[0], arms[-1]), "the best rate lies inside"
+        variants = [variant for variant in TUNED if variant.startswith(f"8-{name}-")]
+        best = max(variants, key=lambda variant: accuracies(runs, variant)[0])
+        assert best == CHOSEN[name] and best not in (variants[0], variants[-1]), "the best rate lies inside"
     assert set(CLAIM.seeds_to_choose) == set(TUNED) - set(CHOSEN.values())
 
 
@@ -71,23 +71,23 @@ def test_clipping_bounds_the_norm_of_all_gradients_together():
     net = nn.Linear(3, 2)
     for weight in net.parameters():
         weight.grad = torch.full_like(weight, 5.0)
-    for arm, norm in (("8-sgd-0.05", 5 * 8**0.5), ("8-clipped-0.4", 1.0)):
-        recipe(arm, 0, SETTINGS).before_step(net, None, 0)
+    for variant, norm in (("8-sgd-0.05", 5 * 8**0.5), ("8-clipped-0.4", 1.0)):
+        recipe(variant, 0, SETTINGS).before_step(net, None, 0)
         assert nn.utils.get_total_norm([weight.grad for weight in net.parameters()]) == pytest.approx(norm, rel=1e-5)
 
 
-def test_some_arms_are_enough_for_a_picture_and_a_verdict():
-    some = {arm: values for arm, values in runs(**CLIMB).items() if arm in ("1-base", "8-base", "8-bn")}
+def test_some_variants_are_enough_for_a_picture_and_a_verdict():
+    some = {variant: values for variant, values in runs(**CLIMB).items() if variant in ("1-base", "8-base", "8-bn")}
     assert set(steps(some)) == {"workers", "batch norm"} and judge(some).word == "holds"
     drawn = picture(some)
     assert "8-bn 55.0 %" in drawn.alt and "5 or more seeds" in drawn.caption
 
 
 def test_neighbours_differ_by_one_thing():
-    """Network, optimizer, factor of the rate, and size: one of them changes from an arm to the next."""
+    """Network, optimizer, factor of the rate, and size: one of them changes from a variant to the next."""
 
-    def parts(arm):
-        made = recipe(arm, 0, SETTINGS)
+    def parts(variant):
+        made = recipe(variant, 0, SETTINGS)
         return made.net.keywords["norm"], made.optimizer, made.factor.func, made.size
 
     for _, before, after in STEPS:
@@ -101,23 +101,23 @@ def test_equal_batches_make_as_many_updates_as_eight_workers_on_the_same_images_
     assert len(shard(shuffle(800, 3, 0), 0, 8)) == 100
 
 
-@pytest.mark.parametrize("arm", ["8-same-warmup", "8-warmup"])
-def test_with_equal_batches_the_warmup_is_as_long_as_with_shards(arm):
+@pytest.mark.parametrize("variant", ["8-same-warmup", "8-warmup"])
+def test_with_equal_batches_the_warmup_is_as_long_as_with_shards(variant):
     """Three epochs of 10 updates each, whatever updates one worker alone would make of an epoch."""
-    made = recipe(arm, 0, SETTINGS)
+    made = recipe(variant, 0, SETTINGS)
     team = 80 if made.size == 1 else 10  # what Team says of an epoch: of one worker with all images, or of eight
     factors = [made.factor(update, team) for update in range(31)]
     assert factors[0] < 2 and factors[15] == pytest.approx(4.5, abs=0.5) and factors[30] == 8
 
 
-@pytest.mark.parametrize("arm", TUNED)
-def test_tuned_arms_climb_to_their_rate_and_fall_to_zero(arm):
-    made, updates = recipe(arm, 0, SETTINGS), 12 * 10
+@pytest.mark.parametrize("variant", TUNED)
+def test_tuned_variants_climb_to_their_rate_and_fall_to_zero(variant):
+    made, updates = recipe(variant, 0, SETTINGS), 12 * 10
     factors = [made.factor(update, 10) for update in range(updates)]
     assert max(factors) == pytest.approx(1, abs=0.04) and factors.index(max(factors)) in (28, 29, 30)
     assert factors[0] < 0.05 and factors[-1] < 0.02
     rate = made.optimizer(made.net()).param_groups[0]["lr"]
-    assert rate == float(arm.split("-")[-1])
+    assert rate == float(variant.split("-")[-1])
 
 
 def test_the_published_settings():

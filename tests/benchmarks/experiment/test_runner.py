@@ -19,16 +19,16 @@ from benchmarks.experiment.plots import axes
 from benchmarks.instruments.horovod_launch import WorkersError, on_workers
 
 CLAIM = Claim(
-    id="C00", statement="A sum is larger than its parts.", source="S9", lesson="none", arms=("a", "a-b"), seeds=2,
+    id="C00", statement="A sum is larger than its parts.", source="S9", lesson="none", variants=("a", "a-b"), seeds=2,
     settings={"images": 10}, quick={"images": 3}, caution="",
-    run=lambda arm, seed, settings: {"sum": seed + len(arm), "images": settings["images"]},
+    run=lambda variant, seed, settings: {"sum": seed + len(variant), "images": settings["images"]},
     judge=lambda runs: Verdict("holds" if runs["a-b"][0]["sum"] > 1 else "fails", ""),
     picture=lambda runs: Picture(axes("x", "y")[0], "a", "b"),
 )  # fmt: skip
 
 
 def measured(folder, seeds=2, **settings):
-    runner.measure(CLAIM, folder, {**CLAIM.settings, "device": "cpu", **settings}, range(seeds), CLAIM.arms)
+    runner.measure(CLAIM, folder, {**CLAIM.settings, "device": "cpu", **settings}, range(seeds), CLAIM.variants)
     return runner.saved(CLAIM, folder)
 
 
@@ -37,14 +37,16 @@ def test_each_run_leaves_a_file_that_says_what_it_is(tmp_path):
     file = json.loads((tmp_path / "a-b-1.json").read_text())
     assert file["values"] == {"sum": 4, "images": 10} and file["settings"]["images"] == 10
     assert {"cpu", "cores", "date", "torch", "horovod", "commit"} <= set(file["machine"])
-    assert found.runs["a"] == [{"sum": 1, "images": 10}, {"sum": 2, "images": 10}], "an arm whose name begins another's"
+    assert found.runs["a"] == [{"sum": 1, "images": 10}, {"sum": 2, "images": 10}], (
+        "a variant whose name begins another's"
+    )
 
 
 def test_what_is_done_is_not_repeated(tmp_path):
     measured(tmp_path, seeds=1)
     before = (tmp_path / "a-0.json").read_bytes()
     heard = []
-    runner.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
+    runner.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.variants, heard.append)
     assert (tmp_path / "a-0.json").read_bytes() == before and len(heard) == 2
 
 
@@ -59,48 +61,48 @@ def test_a_repetition_stands_beside_the_committed_results_and_goes_on(tmp_path, 
 
 
 def test_what_is_smaller_or_timed_on_another_machine_is_measured_anew(tmp_path, monkeypatch):
-    heard, timed = [], dataclasses.replace(CLAIM, alone=True)
+    heard, timed = [], dataclasses.replace(CLAIM, timing_sensitive=True)
     measured(tmp_path, images=3)
-    runner.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
+    runner.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.variants, heard.append)
     assert len(heard) == 5 and "4 of its results" in heard[0]
     here = results.machine()
     monkeypatch.setattr(results, "machine", lambda: here | {"cores": 99, "gpu": None})
-    runner.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.arms, heard.append)
+    runner.measure(CLAIM, tmp_path, CLAIM.settings, range(2), CLAIM.variants, heard.append)
     assert len(heard) == 5
     measure = functools.partial(runner.measure, timed, tmp_path, CLAIM.settings, said=heard.append)
-    measure(range(1), CLAIM.arms[:1])
+    measure(range(1), CLAIM.variants[:1])
     assert len(heard) == 7 and "1 of its results" in heard[5]
     found = runner.saved(timed, tmp_path)
     assert found.provisional == "1 of 2 seeds" and not found.machine.startswith("99 cores of "), "no mixing"
-    measure(range(2), CLAIM.arms)
+    measure(range(2), CLAIM.variants)
     found = runner.saved(timed, tmp_path)
     assert found.provisional == "" and found.machine.startswith("99 cores of ") and len(heard) == 11
 
 
-def test_arms_with_a_shared_launch_are_measured_once_per_seed(tmp_path):
+def test_variants_with_a_shared_launch_are_measured_once_per_seed(tmp_path):
     calls = []
 
     def run_all(seed, settings):
         calls.append((seed, settings["images"]))
-        return {arm: {"sum": seed + len(arm)} for arm in CLAIM.arms}
+        return {variant: {"sum": seed + len(variant)} for variant in CLAIM.variants}
 
     claim = dataclasses.replace(CLAIM, run=None, run_all=run_all)
-    runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.arms)
+    runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.variants)
     assert calls == [(0, 10), (1, 10)]
     assert runner.saved(claim, tmp_path).runs == {"a": [{"sum": 1}, {"sum": 2}], "a-b": [{"sum": 3}, {"sum": 4}]}
     kept = (tmp_path / "a-1.json").read_bytes()
     (tmp_path / "a-b-1.json").unlink()
-    runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.arms)
+    runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.variants)
     assert calls[2:] == [(1, 10)] and (tmp_path / "a-1.json").read_bytes() == kept
     assert json.loads((tmp_path / "a-b-1.json").read_text())["values"] == {"sum": 4}
 
 
 def test_an_interrupted_run_leaves_nothing(tmp_path):
-    def interrupted(arm, seed, settings):
+    def interrupted(variant, seed, settings):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        runner.measure(dataclasses.replace(CLAIM, run=interrupted), tmp_path, {}, range(1), CLAIM.arms)
+        runner.measure(dataclasses.replace(CLAIM, run=interrupted), tmp_path, {}, range(1), CLAIM.variants)
     assert not list(tmp_path.iterdir())
 
 
@@ -110,9 +112,9 @@ def test_few_seeds_and_small_settings_are_provisional(tmp_path):
     assert measured(tmp_path / "c", images=11).provisional == ""
 
 
-def test_an_arm_that_only_chooses_a_setting_needs_fewer_seeds(tmp_path):
+def test_a_variant_that_only_chooses_a_setting_needs_fewer_seeds(tmp_path):
     claim, heard = dataclasses.replace(CLAIM, seeds_to_choose={"a-b": 1}), []
-    runner.measure(claim, tmp_path, CLAIM.settings, range(3), CLAIM.arms, heard.append)
+    runner.measure(claim, tmp_path, CLAIM.settings, range(3), CLAIM.variants, heard.append)
     found = runner.saved(claim, tmp_path)
     assert len(heard) == 4 and (len(found.runs["a"]), len(found.runs["a-b"])) == (3, 1)
     assert found.seeds == 3 and found.provisional == "" and found.verdict.word == "holds"
@@ -123,7 +125,7 @@ def test_an_arm_that_only_chooses_a_setting_needs_fewer_seeds(tmp_path):
     assert runner.saved(more, tmp_path).provisional == "1 of 2 seeds of a-b"
 
 
-def test_without_an_arm_there_is_no_verdict(tmp_path):
+def test_without_a_variant_there_is_no_verdict(tmp_path):
     found = measured(tmp_path)
     assert found.verdict.word == "holds"
     for path in tmp_path.glob("a-b-*.json"):
@@ -149,7 +151,7 @@ def test_intervals():
 
 
 @pytest.mark.filterwarnings("error")
-def test_an_arm_without_spread_leaves_the_others():
+def test_a_variant_without_spread_leaves_the_others():
     difference = intervals.difference([0.60, 0.61, 0.59], [1.0, 1.0, 1.0])
     # t = 4.303 for 2 degrees of freedom
     assert difference.high - difference.mean == pytest.approx(4.303 * 0.01 / math.sqrt(3), rel=1e-3)
@@ -183,8 +185,8 @@ def test_help_and_errors_are_short():
     assert "C01 to C32" in benchmarks("--help").stdout
     unknown = benchmarks("C99")
     assert unknown.returncode == 2 and unknown.stderr.count("\n") == 1
-    arm = benchmarks("C32", "--arms", "9-base")
-    assert arm.returncode == 2 and "C32 has no arm 9-base; it has 1-base" in arm.stderr
+    variant = benchmarks("C32", "--variants", "9-base")
+    assert variant.returncode == 2 and "C32 has no variant 9-base; it has 1-base" in variant.stderr
 
 
 def rank_and_sum(start):

@@ -47,8 +47,8 @@ def looked_at(claim: Claim, module, runs: Runs) -> None:
 def exchanging(**speeds: float) -> Runs:
     """Three rounds in which the ways have such speeds."""
     return {
-        arm: [{"images_per_s": 1000 * speeds[arm.split("-")[2]] * factor} for factor in (0.9, 1.0, 1.1)]
-        for arm in communication.CLAIM.arms
+        variant: [{"images_per_s": 1000 * speeds[variant.split("-")[2]] * factor} for factor in (0.9, 1.0, 1.1)]
+        for variant in communication.CLAIM.variants
     }
 
 
@@ -134,7 +134,7 @@ def reaching(*accuracies: float) -> Runs:
         seconds, accuracies = [at for at, _ in ends], [of for _, of in ends]
         return {"seconds": seconds, "processor": [2 * at for at in seconds], "accuracy": accuracies}
 
-    runs = {arm: [one((50.0, 0.6), (250.0, 0.85))] * len(accuracies) for arm in time_to_accuracy.PROGRAMS}
+    runs = {variant: [one((50.0, 0.6), (250.0, 0.85))] * len(accuracies) for variant in time_to_accuracy.PROGRAMS}
     runs["resnet18"] = [one()] * len(accuracies)
     runs["fast"] = [one((100.0, 0.7), (200.0, last)) for last in accuracies]
     return runs
@@ -183,8 +183,8 @@ def test_a_program_that_takes_too_long_keeps_what_it_did(monkeypatch, cifar10):
 def keeping(**means: float) -> Runs:
     """Five seeds around such accuracies."""
     return {
-        arm: [{"test_accuracy": mean + by, "seconds": 1.0} for by in (-0.002, -0.001, 0.0, 0.001, 0.002)]
-        for arm, mean in means.items()
+        variant: [{"test_accuracy": mean + by, "seconds": 1.0} for by in (-0.002, -0.001, 0.0, 0.001, 0.002)]
+        for variant, mean in means.items()
     }
 
 
@@ -200,7 +200,7 @@ def test_what_makes_fast_may_not_cost_accuracy(means: dict[str, float], word: st
     runs = keeping(**means)
     assert accuracy_ablation.judge(runs).word == word
     looked_at(accuracy_ablation.CLAIM, accuracy_ablation, runs)
-    few = {arm: found[:1] for arm, found in runs.items()}
+    few = {variant: found[:1] for variant, found in runs.items()}
     assert accuracy_ablation.judge(few).word == "no difference seen", "one seed each says nothing"
 
 
@@ -210,10 +210,10 @@ def test_smaller_images_are_compared_with_as_many_operations():
     assert pixels / 32**2 == pytest.approx(accuracy_ablation.EPOCHS["whole"], rel=0.03)
 
 
-@pytest.mark.parametrize("arm", accuracy_ablation.NAMES)
-def test_a_fast_run_without_a_mean_of_speed(arm: str, cifar10: Path, monkeypatch):
+@pytest.mark.parametrize("variant", accuracy_ablation.NAMES)
+def test_a_fast_run_without_a_mean_of_speed(variant: str, cifar10: Path, monkeypatch):
     monkeypatch.setattr(time_to_accuracy, "WORKERS", 2)
-    found = accuracy_ablation.run(arm, 0, {**accuracy_ablation.CLAIM.quick, "device": "cpu"})
+    found = accuracy_ablation.run(variant, 0, {**accuracy_ablation.CLAIM.quick, "device": "cpu"})
     assert 0 < found["test_accuracy"] < 1 and found["seconds"] > 0
 
 
@@ -221,11 +221,11 @@ def on_a_gpu(one: float, four: float, accuracy: float = 0.9405) -> Runs:
     """Five rounds: airbench94 to 94.05 % in three seconds, and ours."""
     means = {"airbench94": (3.0, 0.9405), "1_worker": (one, accuracy), "4_workers": (four, accuracy)}
     return {
-        arm: [
+        variant: [
             {"seconds": seconds * factor, "test_accuracy": mean + factor / 1000 - 0.001, "images_per_s": 1000.0}
             for factor in (0.9, 0.95, 1.0, 1.05, 1.1)
         ]
-        for arm, (seconds, mean) in means.items()
+        for variant, (seconds, mean) in means.items()
     }
 
 
@@ -245,10 +245,10 @@ def test_on_a_gpu_time_counts_only_with_the_accuracy(runs: Runs, word: str):
     looked_at(gpu.CLAIM, gpu, runs)
 
 
-@pytest.mark.parametrize("arm", ["1_worker", "4_workers"])
-def test_our_arms_of_the_gpu_run(arm: str, cifar10: Path):
+@pytest.mark.parametrize("variant", ["1_worker", "4_workers"])
+def test_our_variants_of_the_gpu_run(variant: str, cifar10: Path):
     """Here on the CPU: what runs on a GPU has not been tried."""
-    found = gpu.run(arm, 0, {**gpu.CLAIM.settings, **gpu.CLAIM.quick, "device": "cpu"})
+    found = gpu.run(variant, 0, {**gpu.CLAIM.settings, **gpu.CLAIM.quick, "device": "cpu"})
     assert 0 < found["test_accuracy"] < 1 and found["images_per_s"] == pytest.approx(512 / found["seconds"])
 
 
@@ -301,7 +301,7 @@ def test_a_start_is_split_where_its_commands_say_so():
     assert all(
         mark in source for mark in setup_time.BEGINS
     )  # test_lessons.py looks at the line that a lesson ends with
-    runs = {arm: [{"parts": parts, "seconds": 150.0}] for arm in setup_time.ARMS}
+    runs = {variant: [{"parts": parts, "seconds": 150.0}] for variant in setup_time.VARIANTS}
     verdict = setup_time.judge(runs)
     assert verdict.word == "holds" and "make course, empty caches: 2.5 minutes (the aim: 15)" in verdict.sentence
     looked_at(setup_time.CLAIM, setup_time, runs)
@@ -371,10 +371,10 @@ def test_with_torch_distributed_the_loop_runs_too():
 
 
 def store_exchange(folder: Path) -> None:
-    for arm, values in exchanging(ours=0.97, wait=0.98, alone=1.0, ddp=0.98, stock=0.5).items():
+    for variant, values in exchanging(ours=0.97, wait=0.98, alone=1.0, ddp=0.98, stock=0.5).items():
         for seed, one in enumerate(values):
-            content = {"claim": "communication", "arm": arm, "seed": seed, "settings": {"images": 1}, "values": one}
-            runner.results.write(folder / "communication" / f"{arm}-{seed}.json", content)
+            content = {"claim": "communication", "arm": variant, "seed": seed, "settings": {"images": 1}, "values": one}
+            runner.results.write(folder / "communication" / f"{variant}-{seed}.json", content)
 
 
 def test_the_page_says_what_is_there_and_what_is_missing(tmp_path):
@@ -387,7 +387,7 @@ def test_the_page_says_what_is_there_and_what_is_missing(tmp_path):
 
 
 def test_where_one_way_fails_the_page_shows_what_is_there(tmp_path, monkeypatch):
-    def fails(arm, seed, settings):
+    def fails(variant, seed, settings):
         raise RuntimeError("the workers are gone")
 
     monkeypatch.chdir(tmp_path)
