@@ -1,1 +1,1 @@
-"""The folder that is on PYTHONPATH in a graded run."""
+"""This folder is on PYTHONPATH in a graded run: see `sitecustomize.py`."""

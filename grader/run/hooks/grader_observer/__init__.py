@@ -1,1 +1,1 @@
-"""Runs inside each worker of a graded run (see `sitecustomize.py`). The grader imports its `log_format` alone."""
+"""The observer runs inside each worker of a graded run. The grader itself imports nothing of it but `log_format`."""

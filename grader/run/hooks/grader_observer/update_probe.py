@@ -44,7 +44,8 @@ class UpdateProbe:
     def _write_first(self, optimizer, weights: list[torch.Tensor]) -> None:
         size = sum(weight.numel() * weight.element_size() for weight in weights)
         name, device = type(optimizer).__name__, str(weights[0].device)
-        self.log.write(First(fingerprint(weights), bytes=size, size=horovod_size(), device=device, optimizer=name))
+        start = fingerprint(weights)
+        self.log.write(First(start=start, bytes=size, size=horovod_size(), device=device, optimizer=name))
 
     def _trained(self) -> bool:
         """Whether images or gradients were seen since the last update.
