@@ -116,11 +116,18 @@ class Course:
     @property
     def key(self) -> str:
         """The key that hidden probes and secret test images are drawn with. Raises CourseError if there is none."""
-        path = self.root / "key"
-        if not path.is_file():
-            raise CourseError(f"{path} is missing: make release COURSE={self.root} creates a new one")
-        return path.read_text()
+        self.check_key()
+        return self._key_file.read_text()
+
+    def check_key(self) -> None:
+        """Raise CourseError if the course has no key."""
+        if not self._key_file.is_file():
+            raise CourseError(f"{self._key_file} is missing: make release COURSE={self.root} creates a new one")
 
     def create_key(self) -> None:
         """Create the course's key, which only its owner can read. A key that exists stays."""
-        once(self.root / "key", lambda: secrets.token_hex(16).encode())
+        once(self._key_file, lambda: secrets.token_hex(16).encode())
+
+    @property
+    def _key_file(self) -> Path:
+        return self.root / "key"

@@ -76,8 +76,9 @@ class Autograding:
         self.failures: dict[str, str] = {}  # by submission: why the grader has no result
 
     def check_options(self) -> None:
-        """Raise CourseError if there is no course yet, or no such assignment."""
+        """Raise CourseError if there is no course yet, it has no key, or there is no such assignment."""
         self.course.check()
+        self.course.check_key()
         released, wanted = self.course.assignments, self.options.assignment
         if wanted is not None and wanted not in released:
             raise CourseError(f"no assignment {wanted}; released are: {', '.join(released)}")
