@@ -12,11 +12,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cifar.support.horovodrun import read_line, running
+from cifar.support.horovodrun import last_lines, read_line, running
 
 SOURCE = Path(__file__).resolve().parents[1] / "source_code"
 TEST_IMAGES = 10_000  # that CIFAR-10 has
-SHOWN = 15  # lines of a failed run
+SHOWN_LINES = 15  # of what a failed run wrote last
 TRACEBACK = "Traceback (most recent call last):"  # a worker's has its rank in front
 
 
@@ -67,22 +67,17 @@ def _follow(run: AbstractContextManager[subprocess.Popen], workers: int, epochs:
     written = []
     with run as process, tqdm(total=epochs, unit="epoch", file=sys.stdout) as bar:
         for text in process.stdout:
-            written.append(_named(text.rstrip()))
+            written.append(text.rstrip())
             if workers == 1 or TRACEBACK not in written:  # the launcher's own says nothing of the workers
-                bar.write(written[-1], file=sys.stdout)
+                bar.write(_named(written[-1]), file=sys.stdout)
             if epoch := re.search(r"\bepoch (\d+)/", text):
                 bar.update(int(epoch[1]) - bar.n)
     if process.returncode != 0:
-        raise RunError(f"{line} ended with exit status {process.returncode}; its last lines:\n" + _last(written))
+        reason = "\n".join(_named(text) for text in last_lines(written, SHOWN_LINES))
+        raise RunError(f"{line} ended with exit status {process.returncode}; its last lines:\n{reason}")
 
 
 def _named(text: str) -> str:
     """A line of the launcher's output with the worker's rank in front, but not which of its streams it came from."""
     line = read_line(text)
     return text if line.rank is None else f"[{line.rank}] {line.text}"
-
-
-def _last(written: list[str]) -> str:
-    """The last lines that tell why a run failed: the workers', without what the launcher has to say of itself."""
-    told = [text for text in written if re.match(r"\[\d+\] (?!Terminated$)", text)]
-    return "\n".join((told or written)[-SHOWN:])

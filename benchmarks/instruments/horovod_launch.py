@@ -11,9 +11,10 @@ import tempfile
 from pathlib import Path
 
 from cifar.support.environment import cores
-from cifar.support.horovodrun import read_line, running
+from cifar.support.horovodrun import last_lines, running
 
 SECONDS = 1800  # an experiment that takes longer hangs
+SHOWN_LINES = 25  # of what failed workers wrote last
 AS_IT_IS = {"HOROVOD_CYCLE_TIME": "1", "HOROVOD_IDLE_CYCLE_TIME": "0"}  # Horovod's own, in place of the course's
 
 
@@ -44,14 +45,8 @@ def _launch(task: str, size: int, folder: Path, environment: dict[str, str]) -> 
     with running(command, size, environment) as launcher:
         log, _ = launcher.communicate(timeout=SECONDS)
     if launcher.returncode != 0:
-        raise WorkersError(f"{task} on {size} workers failed:\n{_last(log)}")
-
-
-def _last(log: str) -> str:
-    """The last lines that the workers wrote; the launcher's own, which say little, only if there are no others."""
-    lines = log.splitlines()
-    written = [line for line in lines if read_line(line).rank is not None]
-    return "\n".join((written or lines)[-25:])
+        reason = "\n".join(last_lines(log.splitlines(), SHOWN_LINES))
+        raise WorkersError(f"{task} on {size} workers failed:\n{reason}")
 
 
 def _worker(task: str, folder: Path) -> None:

@@ -33,6 +33,17 @@ def read_line(line: str) -> LogLine:
     return LogLine(int(found[1]), found[2], found[3]) if found else LogLine(None, "", line)
 
 
+def last_lines(log: list[str], count: int) -> list[str]:
+    """The last lines of a launcher's output that tell why a run failed.
+
+    They are those of its workers. The launcher's own lines say little, and count only if there are no others. So does
+    the line "Terminated" of a worker that the launcher has ended.
+    """
+    parsed = [(line, read_line(line)) for line in log]
+    written = [line for line, read in parsed if read.rank is not None and read.text != "Terminated"]
+    return (written or log)[-count:]
+
+
 def programs_path() -> str:
     """The PATH with this Python's programs first, as after activating its environment."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])

@@ -2,7 +2,6 @@
 
 import threading
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -14,29 +13,14 @@ from benchmarks.claims.lesson_02 import c16_throughput as c16
 from benchmarks.claims.lesson_02 import c17_training_memory as c17
 from benchmarks.claims.lesson_02 import c18_mean_activation as c18
 from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
-from benchmarks.experiment.claim import Claim, Runs
+from benchmarks.experiment.claim import Runs
 from benchmarks.instruments import memory
 from benchmarks.instruments.step_timing import Stepper
 from benchmarks.methods.augmentations import Whiten, brightened, contrasted, mirrored, one_after_another, shifted
 from cifar.data import normalise
+from tests.support.claims import check, noise
 
 SEEDS = 5
-
-
-def noise(seed: int, size: float = 0.002) -> float:
-    return size * float(np.random.default_rng(seed).standard_normal())
-
-
-def check(claim: Claim, runs: Runs, word: str) -> str:
-    """The verdict's sentence; a picture can be drawn with the same runs and with those of one seed."""
-    verdict = claim.judge(runs)
-    assert verdict.word == word
-    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
-        assert claim.judge(some).sentence
-        picture = claim.picture(some)
-        assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
-        picture.figure.draw_without_rendering()
-    return verdict.sentence
 
 
 @pytest.fixture

@@ -8,23 +8,10 @@ from benchmarks.claims.lesson_03 import c02_uneven_batches as c02
 from benchmarks.claims.lesson_03 import c05_smaller_local_batch as c05
 from benchmarks.claims.lesson_03 import c08_printed_loss as c08
 from benchmarks.claims.lesson_03 import c10_asynchronous_sgd as c10
-from benchmarks.experiment.claim import Claim, Runs
+from benchmarks.experiment.claim import Runs
+from tests.support.claims import check, noise_vector
 
 SEEDS = 5
-
-
-def check(claim: Claim, runs: Runs, word: str) -> None:
-    """The verdict, and a picture with the same runs and with those of one seed."""
-    assert claim.judge(runs).word == word
-    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
-        assert claim.judge(some).sentence
-        picture = claim.picture(some)
-        assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
-        picture.figure.draw_without_rendering()
-
-
-def noise(seed: int, count: int = 1) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(count)
 
 
 # C01
@@ -97,11 +84,11 @@ def teams(apart: float, kept: float, price: float, luck: float = 0.0, scatter: f
     """
     runs = {variant: [] for variant in c05.SIZES}
     for seed in range(SEEDS):
-        loss = np.linspace(2.3, 1.9, 30) + 0.02 * noise(seed, 30)
+        loss = np.linspace(2.3, 1.9, 30) + 0.02 * noise_vector(seed, 30)
         for variant in c05.SIZES:
             one = variant == "1_worker"
-            speeds = 300 * (1 + scatter * noise(10 * seed + len(runs[variant]), 10))
-            values = {"divided": speeds * (1 + price * (not one) + luck * noise(seed, 1)), "kept": speeds[::-1]}
+            speeds = 300 * (1 + scatter * noise_vector(10 * seed + len(runs[variant]), 10))
+            values = {"divided": speeds * (1 + price * (not one) + luck * noise_vector(seed, 1)), "kept": speeds[::-1]}
             values |= {f"{name}_alone": 1.1 * speeds for name in ("divided", "kept")}
             trajectories = {"divided": loss + apart * (not one), "kept": loss + (1e-6 if one else kept)}
             runs[variant].append({
@@ -137,8 +124,8 @@ def printed(size: int, common: float, own: float, updates: int = 300) -> list[di
     """Losses that fall for all, jump for all by `common` and for each by `own`."""
     runs = []
     for seed in range(SEEDS):
-        trend = np.linspace(2.3, 1.5, updates) + common * noise(seed, updates)
-        each = trend[:, None] + own * noise(100 + seed, updates * size).reshape(updates, size)
+        trend = np.linspace(2.3, 1.5, updates) + common * noise_vector(seed, updates)
+        each = trend[:, None] + own * noise_vector(100 + seed, updates * size).reshape(updates, size)
         runs.append({"workers": each.tolist(), "mean": each.mean(1).tolist()})
     return runs
 
@@ -157,7 +144,7 @@ def test_c08_verdict(size: int, common: float, own: float, word: str):
 
 
 def test_scatter_is_the_deviation_of_the_noise_and_not_the_trend():
-    losses = np.linspace(3, 1, 4000) + 0.1 * noise(0, 4000)
+    losses = np.linspace(3, 1, 4000) + 0.1 * noise_vector(0, 4000)
     assert c08.scatter(losses) == pytest.approx(0.1, rel=0.05)
 
 
@@ -170,14 +157,14 @@ def trainings(rise: float, fall: float, scatter: float = 0.01) -> Runs:
     for seed in range(SEEDS):
         late = [
             {"setting": value, "losses": [2.0 + rise * place + scatter * float(jump)] * 8, "test_loss": 2.0}
-            for place, (value, jump) in enumerate(zip(c10.STALENESS, noise(seed, 5), strict=True))
+            for place, (value, jump) in enumerate(zip(c10.STALENESS, noise_vector(seed, 5), strict=True))
         ]
         own = [
             {
                 "setting": value, "losses": [2.0] * 8, "test_loss": 2.0,
                 "spreads": [0.5 - fall * place + scatter * float(jump)] * 4,
             }
-            for place, (value, jump) in enumerate(zip(c10.STIFFNESS, noise(50 + seed, 5), strict=True))
+            for place, (value, jump) in enumerate(zip(c10.STIFFNESS, noise_vector(50 + seed, 5), strict=True))
         ]  # fmt: skip
         runs["stale"].append({"runs": late})
         runs["elastic"].append({"runs": own})

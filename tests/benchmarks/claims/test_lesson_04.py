@@ -6,19 +6,10 @@ import pytest
 from benchmarks.claims.lesson_04 import c13_strong_scaling as c13
 from benchmarks.claims.lesson_04 import c26_overlap as c26
 from benchmarks.claims.lesson_04 import c27_horovod_key_changes as c27
-from benchmarks.experiment.claim import Claim, Runs
+from benchmarks.experiment.claim import Runs
 from cifar.support.environment import cores
 from grader.report.timeline import Event
-
-
-def check(claim: Claim, runs: Runs, word: str) -> None:
-    """The verdict, and a picture with the same runs and with those of one seed."""
-    assert claim.judge(runs).word == word
-    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
-        assert claim.judge(some).sentence
-        picture = claim.picture(some)
-        assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
-        picture.figure.draw_without_rendering()
+from tests.support.claims import check
 
 
 def scattered(value: float, scatter: float, seed: int, count: int = 5) -> list[float]:

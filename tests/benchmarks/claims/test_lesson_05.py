@@ -10,27 +10,14 @@ from benchmarks.claims.lesson_05 import c06_decay_by_epoch as c06
 from benchmarks.claims.lesson_05 import c15_path_of_an_epoch as c15
 from benchmarks.claims.lesson_05 import c20_learning_rate_scaling as c20
 from benchmarks.claims.lesson_05 import c29_sharp_minima as c29
-from benchmarks.experiment.claim import Claim, Runs
+from benchmarks.experiment.claim import Runs
 from benchmarks.instruments.simulated_workers import History
 from benchmarks.methods.hessian import largest_eigenvalue, sharpness
 from benchmarks.methods.recalibrate_batchnorm import settle
 from cifar.data import Split, normalise
+from tests.support.claims import check, noise
 
 SEEDS = 5
-
-
-def noise(seed: int, size: float = 0.002) -> float:
-    return size * float(np.random.default_rng(seed).standard_normal())
-
-
-def check(claim: Claim, runs: Runs, word: str) -> None:
-    """The verdict, and a picture with the same runs and with those of one seed, which cannot show a difference."""
-    assert claim.judge(runs).word == word
-    for some in (runs, {variant: values[:1] for variant, values in runs.items()}):
-        assert claim.judge(some).sentence
-        picture = claim.picture(some)
-        assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
-        picture.figure.draw_without_rendering()
 
 
 # C04
