@@ -1,4 +1,4 @@
-"""Measures what a run left: its checkpoint, on test images it never saw, and the figures it reported."""
+"""Reads the files that a run has written. It measures the checkpoint on test images, and it reads the metrics."""
 
 import json
 import math
@@ -17,7 +17,8 @@ from grader.sandbox.isolation import Isolation
 
 CLASSIFY = Path(__file__).parents[1] / "sandbox" / "guest_scripts" / "classify_images.py"
 CLASSES = 10
-SECONDS = 120  # for 10,000 images: they take 10 on two cores
+MAX_SECONDS = 120  # for 10,000 images, which take 10 seconds on two cores
+MAX_ACCURACY_DIFFERENCE = 0.005  # share of the images; another precision changes the class of a few in a thousand
 
 
 class EvaluationError(untrusted.UnreadableError):
@@ -25,7 +26,7 @@ class EvaluationError(untrusted.UnreadableError):
 
 
 class Metrics(BaseModel, strict=True, allow_inf_nan=False):
-    """A line of `metrics.jsonl`."""
+    """One line of `metrics.jsonl`, which describes one epoch."""
 
     epoch: PositiveInt
     lr: NonNegativeFloat
@@ -36,7 +37,7 @@ class Metrics(BaseModel, strict=True, allow_inf_nan=False):
 
 
 def read_metrics(path: Path) -> list[Metrics]:
-    """The lines of `metrics.jsonl`, epochs 1, 2, 3 ...; an error names the first line that is wrong."""
+    """The lines of `metrics.jsonl`, one per epoch: 1, 2, 3 and so on. An error names the first wrong line."""
     lines = []
     for number, line in enumerate(
         untrusted.read(path, MAX_METRICS_BYTES).decode(errors="replace").splitlines(), start=1
@@ -45,8 +46,8 @@ def read_metrics(path: Path) -> list[Metrics]:
             lines.append(Metrics.model_validate(json.loads(line)))
         except ValidationError as error:
             first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "content"
-            raise EvaluationError(f"{path.name}, line {number}, {place}: {first['msg'].lower()}") from None
+            field = ".".join(map(str, first["loc"])) or "content"
+            raise EvaluationError(f"{path.name}, line {number}, {field}: {first['msg'].lower()}") from None
         except (ValueError, RecursionError):
             raise EvaluationError(f"{path.name}, line {number} is not JSON") from None
         if lines[-1].epoch != number:
@@ -55,7 +56,7 @@ def read_metrics(path: Path) -> list[Metrics]:
 
 
 class Answer(BaseModel, strict=True):
-    """First line of what the second sandbox answers: what is wrong with the checkpoint, or the hash of its weights."""
+    """The first line of the second sandbox's answer. It says what is wrong with the checkpoint, or gives its hash."""
 
     error: str = Field(max_length=400)
     weights: int | None
@@ -73,42 +74,42 @@ class Measured:
 def measure(path: Path, data: Rekeyed, isolation: type[Isolation]) -> Measured:
     """Classify the visible and the secret test images with a checkpoint, in a second sandbox.
 
-    The checkpoint and the images without their labels go in, logits come out; the labels stay here. Raises
-    untrusted.UnreadableError if the checkpoint is not one of the course's network; its message says in what it differs.
+    The sandbox receives the checkpoint and the images, and it answers with logits. The labels stay outside. Raises
+    untrusted.UnreadableError if the checkpoint is not one of the course's network. The message names the difference.
     """
     checkpoint = untrusted.read(path, MAX_CHECKPOINT_BYTES)
     records = np.concatenate([data.visible, data.secret])
     inputs = {"model.pt": checkpoint, "images": records[:, 1:].tobytes(), "width": str(NETWORK_WIDTH).encode()}
-    most = len(records) * CLASSES * 4 + 1000
+    max_bytes = len(records) * CLASSES * 4 + 1000
     try:
-        answered = run_in_sandbox.answer(
-            {run_in_sandbox.PROGRAM: CLASSIFY.read_bytes()}, inputs, most, SECONDS, isolation
+        content = run_in_sandbox.answer(
+            {run_in_sandbox.PROGRAM: CLASSIFY.read_bytes()}, inputs, max_bytes, MAX_SECONDS, isolation
         )
-        told, logits = _read_answer(answered, len(records))
+        answer, logits = _read_answer(content, len(records))
     except run_in_sandbox.NoAnswerError as error:
         raise EvaluationError(f"{path.name} could not be evaluated: {error}") from None
-    if told.error:
-        raise EvaluationError(f"{path.name} {told.error}")
+    if answer.error:
+        raise EvaluationError(f"{path.name} {answer.error}")
     right = logits.argmax(axis=1) == records[:, 0]
     visible = len(data.visible)
-    return Measured(told.weights, float(right[:visible].mean()), float(right[visible:].mean()))
+    return Measured(answer.weights, float(right[:visible].mean()), float(right[visible:].mean()))
 
 
 def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
     """Split an answer into its first line and the logits `(images, 10)`, zeros if there are none."""
     first, _, rest = content.partition(b"\n")
     try:
-        told = Answer.model_validate_json(first)
-        if not told.error and told.weights is None:
+        answer = Answer.model_validate_json(first)
+        if not answer.error and answer.weights is None:
             raise ValueError
-        logits = np.frombuffer(rest, "<f4").reshape(-1, CLASSES) if not told.error else np.zeros((images, CLASSES))
+        logits = np.frombuffer(rest, "<f4").reshape(-1, CLASSES) if not answer.error else np.zeros((images, CLASSES))
     except ValueError:
         raise run_in_sandbox.NoAnswerError("its answer is garbled") from None
     if len(logits) != images:
         raise run_in_sandbox.NoAnswerError(f"it classified {len(logits)} of {images} images")
-    return told.model_copy(update={"error": one_line(told.error)}), logits
+    return answer.model_copy(update={"error": one_line(answer.error)}), logits
 
 
 def agrees(reported: float, measured: float, images: int) -> bool:
-    """Whether a reported accuracy can be the measured one: precision may change a few images in a thousand."""
-    return math.isclose(reported, measured, abs_tol=0.005 + 1 / images)
+    """Whether a reported accuracy, 0 to 1, can be the one that was measured on `images` images."""
+    return math.isclose(reported, measured, abs_tol=MAX_ACCURACY_DIFFERENCE + 1 / images)

@@ -10,7 +10,8 @@ from grader.common.contract import WORKERS, Profile
 from grader.grading.evidence import Evidence
 from grader.grading.rubric import MUST_PASS, RUBRIC, Line
 
-FIRST = RUBRIC[0].id  # while this line is not met there is nothing to judge the others by
+FIRST = RUBRIC[0].id  # without the updates that this line asks for, there is no evidence to judge the others by
+MIN_EPOCHS_TO_EXCUSE = 0.5  # epochs; a run that ended earlier shows too little to be excused for the rest
 Status = Literal["met", "unmet", "excused", "not_judged"]
 
 
@@ -87,8 +88,8 @@ def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
 
 
 def _excusable(evidence: Evidence) -> bool:
-    """Whether enough was done for a missing line to be a consequence: workers in touch, half an epoch at the least."""
-    return evidence.connected() and evidence.share() * evidence.profile.epochs >= 0.5
+    """Whether a line can keep its points as a consequence. The workers were connected and trained for long enough."""
+    return evidence.connected() and evidence.share() * evidence.profile.epochs >= MIN_EPOCHS_TO_EXCUSE
 
 
 def versions() -> dict[str, str]:
