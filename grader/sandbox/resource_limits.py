@@ -1,4 +1,4 @@
-"""Limits on a whole run's memory, processes and cores: by control groups (version 2 or 1), or else by rlimits."""
+"""Limits a whole run's memory, processes and cores, with control groups (version 2 or 1) or else with rlimits."""
 
 import contextlib
 import os
@@ -12,39 +12,48 @@ import psutil
 from cifar.support.environment import cores
 
 ROOT = Path("/sys/fs/cgroup")
-MEMORY_BYTES = min(8 * 2**30, psutil.virtual_memory().total * 3 // 4)  # four workers use about 3 GiB
-PROCESSES = 512  # threads count; four workers have about 100
-# Where memory runs out all the same, the kernel is to end the run and not the grader; no dumps; open files a process.
-FILES = ["choom", "-n", "1000", "--", "prlimit", "--core=0", "--nofile=4096"]
+MAX_MEMORY_BYTES = min(8 * 2**30, psutil.virtual_memory().total * 3 // 4)  # four workers use about 3 GiB
+MAX_PROCESSES = 512  # processes and their threads; four workers have about 100
+MAX_OPEN_FILES = 4096  # per process; enough for the sockets and data files of any honest worker
+MAX_CORE_BYTES = 0  # per process; a crash then writes no dump of the memory to the disk
+OOM_SCORE = 1000  # the highest; if the machine runs out of memory, the kernel ends the run and not the grader
+SECONDS_BETWEEN_TRIES = 0.1
+REMOVAL_TRIES = 1200  # two minutes; after a fork bomb a removal takes seconds, and more on a busy machine
+PROCESS_LIMITS = [  # the start of a command line; each process of the run inherits these settings
+    *("choom", "-n", str(OOM_SCORE), "--"),
+    *("prlimit", f"--core={MAX_CORE_BYTES}", f"--nofile={MAX_OPEN_FILES}"),
+]
 
 
 @contextlib.contextmanager
 def limited() -> Iterator[tuple[list[str], str]]:
-    """Yields the start of a command line under which the rest of it is limited, and in words how.
+    """Yields the start of a command line that limits the rest of it, and a description of the limits.
 
-    The groups are removed at the end; every process in them must have ended by then.
+    The control groups are removed at the end. Every process in them must have ended by then.
     """
     _remove_leftovers()
     name = f"course-{os.getpid()}-{uuid.uuid4().hex[:12]}"
     groups = _version_2(name) or _version_1(name)
     if groups:
         try:
-            told = f"control groups: {MEMORY_BYTES / 2**30:.0f} GiB, {PROCESSES} processes, {cores()} cores"
-            yield [*_join(groups), *FILES], told
+            description = (
+                f"control groups: {MAX_MEMORY_BYTES / 2**30:.0f} GiB, {MAX_PROCESSES} processes, {cores()} cores"
+            )
+            yield [*_join(groups), *PROCESS_LIMITS], description
         finally:
             for group in groups:
                 _remove(group)
     else:
         yield (
-            [*FILES, f"--data={MEMORY_BYTES // 2}", f"--nproc={_my_threads() + PROCESSES}"],
-            f"resource limits: {MEMORY_BYTES / 2**31:.0f} GiB a process, {PROCESSES} processes more than now",
+            [*PROCESS_LIMITS, f"--data={MAX_MEMORY_BYTES // 2}", f"--nproc={_my_threads() + MAX_PROCESSES}"],
+            f"resource limits: {MAX_MEMORY_BYTES / 2**31:.0f} GiB a process, {MAX_PROCESSES} processes more than now",
         )
 
 
 def _my_threads() -> int:
-    """Threads of this user, which is what the kernel compares with its limit on processes."""
-    found = psutil.process_iter(["uids", "num_threads"])
-    mine = [process.info for process in found if process.info["uids"] and process.info["uids"].real == os.getuid()]
+    """The number of this user's threads, which the kernel compares with its limit on processes."""
+    processes = psutil.process_iter(["uids", "num_threads"])
+    mine = [process.info for process in processes if process.info["uids"] and process.info["uids"].real == os.getuid()]
     return sum(info["num_threads"] or 1 for info in mine)
 
 
@@ -55,15 +64,15 @@ def _join(groups: list[Path]) -> list[str]:
 
 
 def _version_2(name: str) -> list[Path]:
-    """A new group with the limits in the unified hierarchy; empty if it cannot be had."""
+    """A new group with the limits in the unified hierarchy. The list is empty if the group cannot be made."""
     group = ROOT / name
     try:
         controllers = (ROOT / "cgroup.subtree_control").read_text().split()
         if not {"memory", "pids"} <= set(controllers):
             return []
         group.mkdir()
-        (group / "memory.max").write_text(str(MEMORY_BYTES))
-        (group / "pids.max").write_text(str(PROCESSES))
+        (group / "memory.max").write_text(str(MAX_MEMORY_BYTES))
+        (group / "pids.max").write_text(str(MAX_PROCESSES))
         if "cpuset" in controllers:
             (group / "cpuset.cpus").write_text(_my_cores())
     except OSError:
@@ -73,7 +82,7 @@ def _version_2(name: str) -> list[Path]:
 
 
 def _version_1(name: str) -> list[Path]:
-    """A new group in each of the hierarchies; empty if they cannot be had."""
+    """A new group in each of the hierarchies. The list is empty if one of them cannot be made."""
     groups = []
     try:
         for controller, settings in _settings().items():
@@ -95,7 +104,7 @@ def _settings() -> dict[str, dict[str, str]]:
     There is none for `cpu`: Linux 6.18 starves all other programs while processes in such a group, with a quota or
     without, wait by sched_yield, as Horovod's do.
     """
-    settings = {"memory": {"memory.limit_in_bytes": str(MEMORY_BYTES)}, "pids": {"pids.max": str(PROCESSES)}}
+    settings = {"memory": {"memory.limit_in_bytes": str(MAX_MEMORY_BYTES)}, "pids": {"pids.max": str(MAX_PROCESSES)}}
     if (ROOT / "cpuset").is_dir():
         mems = (ROOT / "cpuset" / "cpuset.mems").read_text().strip()
         settings["cpuset"] = {"cpuset.mems": mems, "cpuset.cpus": _my_cores()}
@@ -103,12 +112,12 @@ def _settings() -> dict[str, dict[str, str]]:
 
 
 def _my_cores() -> str:
-    """The cores on which this process may run; the run can be given no others, and cannot take them."""
+    """The cores on which this process may run. The run can be given no others, and cannot take others."""
     return ",".join(map(str, sorted(os.sched_getaffinity(0))))
 
 
 def _remove_leftovers() -> None:
-    """Remove the groups of graders that were killed; another grader's may still be empty, so its owner must be gone."""
+    """Removes the groups of graders that were killed. A living grader's group may still be empty, so it must stay."""
     for leftover in [
         *ROOT.glob("course-*"),
         *ROOT.glob("memory/course-*"),
@@ -122,13 +131,13 @@ def _remove_leftovers() -> None:
 
 
 def _remove(group: Path) -> None:
-    """Remove a group as soon as the kernel has forgotten its last process."""
-    for _ in range(1200):  # after a fork bomb it takes seconds, on a busy machine more
+    """Removes a group as soon as the kernel has forgotten its last process."""
+    for _ in range(REMOVAL_TRIES):
         try:
             group.rmdir()
         except FileNotFoundError:
             return
         except OSError:
-            time.sleep(0.1)
+            time.sleep(SECONDS_BETWEEN_TRIES)
         else:
             return

@@ -124,7 +124,7 @@ def test_a_full_disk_is_its_own(inside):
     not os.access(resource_limits.ROOT / "pids", os.W_OK), reason="needs control groups that can be written"
 )
 def test_memory_is_limited(inside, monkeypatch):
-    monkeypatch.setattr(resource_limits, "MEMORY_BYTES", 100 * 2**20)
+    monkeypatch.setattr(resource_limits, "MAX_MEMORY_BYTES", 100 * 2**20)
     status, _ = inside(f"{sys.executable} -c 'b = bytearray(300 << 20)'")
     assert status == 137
     assert groups(os.getpid()) == []
