@@ -1,4 +1,7 @@
-"""Reads Horovod's timeline (a Chrome trace that rank 0 writes, often cut off) and picks one update out of it."""
+"""Reads Horovod's timeline and picks one update out of it.
+
+The timeline is a Chrome trace that rank 0 writes. Its end is often missing, because the run ended first.
+"""
 
 import re
 from collections import Counter, defaultdict
@@ -9,13 +12,13 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-MAX_BYTES = 4 * 2**20  # of three updates an honest run has 0.1 MiB
-MAX_MARKS = 100_000
-MAX_SECONDS = 1e6
-DEPTH = 4  # Horovod nests two: an operation, and what it does
-COMPUTE = "COMPUTE"  # not Horovod's: from the end of one update's operations to the next one's first
+MAX_BYTES = 4 * 2**20  # an honest run's timeline of three updates has 0.1 MiB
+MAX_MARKS = 100_000  # lines of the trace; an honest timeline has about a thousand
+MAX_SECONDS = 1e6  # since the timeline's start; no run lasts that long
+MAX_DEPTH = 4  # phases inside each other; Horovod nests two, an operation and a step of it
+COMPUTE = "COMPUTE"  # our own phase, from the end of one update's operations to the start of the next one's
 
-# An object with at most one object in it. Bounded, so that no content makes the search slow.
+# A JSON object that holds at most one other object. Its length is bounded, so that no content makes the search slow.
 OBJECT = re.compile(rb"\{[^{}]{0,600}(?:\{[^{}]{0,300}\}[^{}]{0,100})?\}")
 OPERATION = re.compile(r"^(grouped_)?(allreduce|broadcast|allgather|alltoall|reducescatter)\.")
 NAMELESS = re.compile(r"noname\.\d+")
@@ -23,7 +26,7 @@ NAMELESS = re.compile(r"noname\.\d+")
 
 @dataclass(frozen=True)
 class Event:
-    """A phase of an operation on a tensor: its start after Horovod's, and its duration, in seconds."""
+    """A phase of an operation on a tensor. `start` is in seconds after Horovod's start, `seconds` is its duration."""
 
     tensor: str
     phase: str
@@ -36,7 +39,7 @@ class Event:
 
 
 class _Mark(BaseModel, strict=True, allow_inf_nan=False):
-    """A line of the trace: B begins a phase, E ends the last one begun, M names a process, which is a tensor."""
+    """A line of the trace. B begins a phase, E ends the last phase that began, M names a process, which is a tensor."""
 
     ph: Literal["B", "E", "M"]
     pid: int
@@ -46,13 +49,13 @@ class _Mark(BaseModel, strict=True, allow_inf_nan=False):
 
 
 def read(content: bytes) -> list[Event]:
-    """All whole phases, in order of their end; what cannot be read is left out. Looks at the first MAX_BYTES only."""
+    """All whole phases, in order of their end. What cannot be read, or lies after MAX_BYTES, is left out."""
     names, shapes, begun, ended = {}, {}, defaultdict(list), []
     for mark in _marks(content):
         if mark.ph == "M":
             names[mark.pid] = mark.args.get("name") or names.get(mark.pid, "")
         elif mark.ph == "B":
-            begun[mark.pid] = [*begun[mark.pid][-DEPTH:], mark]
+            begun[mark.pid] = [*begun[mark.pid][-MAX_DEPTH:], mark]
         elif begun[mark.pid]:
             shapes[mark.pid] = mark.args.get("shape") or shapes.get(mark.pid, "")
             ended.append((begun[mark.pid].pop(), mark.ts))
@@ -62,26 +65,26 @@ def read(content: bytes) -> list[Event]:
 
 
 def _marks(content: bytes) -> Iterator[_Mark]:
-    for found in islice(OBJECT.finditer(content[:MAX_BYTES]), MAX_MARKS):
+    for match in islice(OBJECT.finditer(content[:MAX_BYTES]), MAX_MARKS):
         try:
-            yield _Mark.model_validate_json(found.group())
+            yield _Mark.model_validate_json(match.group())
         except ValidationError:  # another kind of event, or none of Horovod's
             continue
 
 
 def _tensor(name: str, shape: str) -> str:
-    """The tensor's name alone; one without a name, numbered anew at every call, is called by its shape."""
+    """The tensor's name. Horovod gives a tensor without a name a new number at each call, so its shape is its name."""
     return NAMELESS.sub(lambda _: shape or "no name", OPERATION.sub("", name))
 
 
 def one_update(events: list[Event]) -> list[Event]:
-    """A usual update near the middle of `events`: what the worker computed for it (COMPUTE), then Horovod's phases.
+    """A usual update near the middle of `events`. It begins with the worker's computation (COMPUTE).
 
-    An update begins with the tensor that Horovod has waited for longest, all in all: the first gradient to be ready.
-    The first of several updates comes without COMPUTE, and is only taken if no other is like it. Empty if `events` is.
+    An update is usual if it has as many operations as most updates. The first update has no COMPUTE, because nothing
+    comes before it, so it is taken only if no other update is usual. The result is empty if there is no update.
     """
     ordered = sorted(events, key=lambda event: event.start)
-    updates = _updates(ordered)
+    updates = split_into_updates(ordered)
     if not updates:
         return []
     usual = Counter(map(_operations, updates)).most_common(1)[0][0]
@@ -93,22 +96,39 @@ def one_update(events: list[Event]) -> list[Event]:
     return [Event("", COMPUTE, max(before), updates[chosen][0].start - max(before)), *updates[chosen]]
 
 
-def _updates(ordered: list[Event]) -> list[list[Event]]:
-    """Events in order of their start, an update each; those before the first update's beginning are left out."""
-    waited, end = Counter(), float("inf")
-    for event in ordered:
-        if _begins(event):
-            waited[event.tensor] += max(0.0, event.start - end)
-        end = event.end if end == float("inf") else max(end, event.end)
-    if not waited:
+def split_into_updates(ordered: list[Event]) -> list[list[Event]]:
+    """Splits events, in order of their start, into updates. Events before the first whole update are left out.
+
+    An example with two gradients, `a` and `b`, and three updates:
+
+        a  b  (the worker computes)  a  b  (the worker computes)  a  b
+
+    Horovod waits while the worker computes, and the wait ends with the gradient that is ready first. Here this is
+    `a`, so it has the longest wait before it, and each `a` begins an update: [a, b], [a, b], [a, b].
+    """
+    waits = _waits(ordered)
+    if not waits:
         return []
-    first = waited.most_common(1)[0][0]
-    cuts = [number for number, event in enumerate(ordered) if _begins(event) and event.tensor == first]
+    first_tensor = waits.most_common(1)[0][0]
+    cuts = [index for index, event in enumerate(ordered) if _begins(event) and event.tensor == first_tensor]
     return [ordered[start:stop] for start, stop in pairwise([*cuts, len(ordered)])]
 
 
+def _waits(ordered: list[Event]) -> Counter[str]:
+    """For each tensor the seconds, over all its operations, in which Horovod did nothing before the operation began."""
+    waits: Counter[str] = Counter()
+    if not ordered:
+        return waits
+    idle_since = ordered[0].start
+    for event in ordered:
+        if _begins(event):
+            waits[event.tensor] += max(0.0, event.start - idle_since)
+        idle_since = max(idle_since, event.end)
+    return waits
+
+
 def _begins(event: Event) -> bool:
-    """Whether an operation begins with this phase: the workers agree on what to do next."""
+    """Whether an operation begins with this phase, in which the workers agree on what to do next."""
     return event.phase.startswith("NEGOTIATE")
 
 
