@@ -144,7 +144,7 @@ def test_no_other_cores_are_used_than_the_grader_may_use(inside, monkeypatch):
     not os.access(resource_limits.ROOT / "pids", os.W_OK), reason="needs control groups that can be written"
 )
 def test_a_fork_bomb_reaches_its_limit_and_is_gone(inside, paths: RunPaths, monkeypatch):
-    monkeypatch.setattr(resource_limits, "PROCESSES", 40)
+    monkeypatch.setattr(resource_limits, "MAX_PROCESSES", 40)
     (paths.source / "bomb.py").write_text(
         "import os, time\ntry:\n    while True:\n        if not os.fork():\n            time.sleep(600)\n"
         "except OSError:\n    print('limit')\n"
