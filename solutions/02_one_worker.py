@@ -185,8 +185,8 @@ else:
 torch.manual_seed(seed)
 one = train.images[4:5]
 changes = {
-    "none": augmentations.unchanged, "shift": augmentations.shifted, "mirror": lambda image: image.flip(-1),
-    "brightness": augmentations.brightened, "contrast": augmentations.contrasted,
+    "none": augmentations.unchanged, "shift": augmentations.random_crop, "mirror": lambda image: image.flip(-1),
+    "brightness": augmentations.random_brightness, "contrast": augmentations.random_contrast,
 }  # fmt: skip
 shown = {name: change(one).float() for name, change in changes.items()}
 white = augmentations.Whiten()(data.normalise(one))
@@ -211,7 +211,7 @@ show(
 
 # %%
 torch.manual_seed(seed)
-brighter = augmentations.brightened(train.images[:100])
+brighter = augmentations.random_brightness(train.images[:100])
 whiten = augmentations.Whiten()
 gap = (whiten(data.normalise(brighter)) - whiten(data.normalise(train.images[:100]))).abs().max()
 print(f"largest value added: {(brighter - train.images[:100]).abs().max():.0f} of 255; left after whitening: {gap:.1e}")

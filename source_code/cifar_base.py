@@ -15,7 +15,7 @@ from cifar.model import BootcampResNet, no_norm
 args = cli.parse(__doc__, epochs=12, batch_size=512, lr=0.001)
 hvd.init()
 device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
-torch.manual_seed(args.seed + hvd.rank())  # each worker distorts its images differently
+torch.manual_seed(args.seed + hvd.rank())  # each worker augments its images differently
 
 train, test = load(args.data_dir, device, args.images, args.test_images)
 net = BootcampResNet(norm=no_norm).to(device)

@@ -175,7 +175,7 @@ class Team:
 
 @torch.no_grad()
 def evaluate(net: nn.Module, split: Split, name: str, images: int | None = None, batch_size: int = 500) -> dict:
-    """`<name>_accuracy` (0-1) and `<name>_loss` (nats) on a split's first `images`, undistorted, in evaluation mode."""
+    """`<name>_accuracy` (0-1) and `<name>_loss` (nats) on a split's first `images` as they are, in evaluation mode."""
     net.eval()
     correct, total = 0, 0.0
     indices = torch.arange(min(images or len(split), len(split)))

@@ -1,4 +1,4 @@
-"""Ways to change training images, one at a time: those of TensorFlow's CIFAR-10 tutorial.
+"""The augmentations of TensorFlow's CIFAR-10 tutorial, one at a time.
 
 Each takes images `(B, 3, 32, 32)` with values from 0 to 255 and draws from torch's global generator. Values may leave
 that range, as in the tutorial, which does not cut them off.
@@ -16,27 +16,27 @@ from cifar.data import MEAN, STD
 Change = Callable[[Tensor], Tensor]
 
 
-def shifted(images: Tensor, pixels: int = 4) -> Tensor:
-    """A crop of each image at a random place, after it was widened by `pixels` on each side."""
+def random_crop(images: Tensor, pixels: int = 4) -> Tensor:
+    """Widen each image by `pixels` reflected pixels on each side, and crop it at a random place."""
     count, device = len(images), images.device
     windows = F.pad(images.float(), (pixels,) * 4, mode="reflect").unfold(2, 32, 1).unfold(3, 32, 1)
     down, right = torch.randint(2 * pixels + 1, (2, count)).to(device)
     return windows[torch.arange(count, device=device), :, down, right]
 
 
-def mirrored(images: Tensor) -> Tensor:
-    """Half of the images, left and right exchanged."""
+def random_flip(images: Tensor) -> Tensor:
+    """Exchange left and right of half of the images, which are drawn at random."""
     mirror = torch.rand(len(images)).to(images.device) < 0.5
     return torch.where(mirror.view(-1, 1, 1, 1), images.flip(-1), images)
 
 
-def brightened(images: Tensor, most: float = 63) -> Tensor:
-    """A number between -`most` and `most` added to all of an image's values."""
-    return images + _uniform(images, -most, most)
+def random_brightness(images: Tensor, max_change: float = 63) -> Tensor:
+    """Add a random number between -`max_change` and `max_change` to all values of an image."""
+    return images + _uniform(images, -max_change, max_change)
 
 
-def contrasted(images: Tensor, low: float = 0.2, high: float = 1.8) -> Tensor:
-    """Each channel's distance from its mean times a number between `low` and `high`."""
+def random_contrast(images: Tensor, low: float = 0.2, high: float = 1.8) -> Tensor:
+    """Multiply each channel's distance from its mean by a random number between `low` and `high`."""
     mean = images.float().mean((2, 3), keepdim=True)
     return (images - mean) * _uniform(images, low, high) + mean
 
@@ -51,7 +51,7 @@ def unchanged(images: Tensor) -> Tensor:
     return images
 
 
-def one_after_another(*changes: Change) -> Change:
+def compose(*changes: Change) -> Change:
     """All changes, in this order."""
     return partial(_apply, changes)
 

@@ -28,7 +28,7 @@ def largest_eigenvalue(
 def sharpness(
     net: nn.Module, split: Split, seed: int = 0, iterations: int = 50, tolerance: float = 0.01
 ) -> float:  # fmt: skip
-    """Largest eigenvalue of the Hessian of the mean cross-entropy over a split's images, undistorted.
+    """Largest eigenvalue of the Hessian of the mean cross-entropy over a split's images, not augmented.
 
     In evaluation mode, so that batch normalisation is a fixed map, and in float32: second derivatives of bfloat16 are
     mostly rounding. All images at once: keep the split small.

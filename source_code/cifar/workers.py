@@ -22,6 +22,8 @@ M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
 # A waiting worker asks every millisecond: short beside an update (hundreds on a CPU), long enough to free the core.
 POLL_SECONDS = 0.001
 
+put_off_compiler()  # on import, since every optimizer would import the compiler before its first step
+
 
 def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.device:
     """The device for this worker, and its share of the threads; the machine's first worker says which, once.
@@ -54,9 +56,6 @@ def _keep_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_MAX, 0)
         libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-
-
-put_off_compiler()
 
 
 def _horovod_reads_gpu() -> bool:

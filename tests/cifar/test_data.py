@@ -1,4 +1,4 @@
-"""Tensors, shuffles, shards, batches and distortions."""
+"""Tensors, shuffles, shards, batches and augmentation."""
 
 import sys
 from pathlib import Path
@@ -74,13 +74,13 @@ def test_a_rank_out_of_range_is_refused(rank: int):
         data.shard(torch.arange(8), rank, 4)
 
 
-def test_distorted_images_are_windows_of_the_padded_image_mirrored_or_not(splits):
+def test_augmented_images_are_crops_of_the_padded_image_flipped_or_not(splits):
     images = splits[0].images[:200]
     torch.manual_seed(0)
-    distorted = data.augment(images, shift=2)
+    augmented = data.augment(images, shift=2)
     padded = torch.nn.functional.pad(images.float(), (2,) * 4, mode="reflect").to(torch.uint8)
     mirrored = 0
-    for number, image in enumerate(distorted):
+    for number, image in enumerate(augmented):
         windows = padded[number].unfold(1, 32, 1).unfold(2, 32, 1).permute(1, 2, 0, 3, 4).reshape(25, 3, 32, 32)
         straight = (windows == image).flatten(1).all(1).any()
         mirror = (windows == image.flip(-1)).flatten(1).all(1).any()

@@ -1,7 +1,7 @@
 """C07: does a lower loss mean a higher accuracy?
 
-Runs that differ in length, distortions, weight decay and label smoothing, each judged by plain cross-entropy and by
-accuracy, on the undistorted images of both splits. Where the claim holds, ranking the runs by loss ranks them by
+Runs that differ in length, augmentation, weight decay and label smoothing, each judged by plain cross-entropy and by
+accuracy, on the images as they are of both splits. Where the claim holds, ranking the runs by loss ranks them by
 accuracy: no two recipes may differ, beyond the noise, in both and in the same direction.
 """
 

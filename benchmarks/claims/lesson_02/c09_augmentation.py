@@ -1,9 +1,9 @@
-"""C09: do random distortions raise the training loss and the test accuracy, and by how much each?
+"""C09: do random augmentations raise the training loss and the test accuracy, and by how much each?
 
-The distortions of TensorFlow's CIFAR-10 tutorial (shifted crop, mirroring, brightness, contrast, per-image whitening),
-each alone, none, and all of them, with everything else equal: seed, first weights, order of the images. The training
-loss is the one that a training script prints: on the augmented images. Each variant is compared with none,
-seed by seed.
+The augmentations are those of TensorFlow's CIFAR-10 tutorial: shifted crop, mirroring, brightness, contrast and
+per-image whitening. Each is tried alone, then none, and all of them. Everything else is equal: seed, first weights, and
+order of the images. The training loss is the one that a training script prints, on the augmented images. Each variant
+is compared with none, seed by seed.
 """
 
 from functools import partial
@@ -18,23 +18,23 @@ from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from benchmarks.methods.augmentations import (
     Change,
     Whiten,
-    brightened,
-    contrasted,
-    mirrored,
-    one_after_another,
-    shifted,
+    compose,
+    random_brightness,
+    random_contrast,
+    random_crop,
+    random_flip,
     unchanged,
 )
 from cifar.model import BootcampResNet
 
 CHANGES: dict[str, Change] = {
     "none": unchanged,
-    "shift": shifted,
-    "mirror": mirrored,
-    "brightness": brightened,
-    "contrast": contrasted,
+    "shift": random_crop,
+    "mirror": random_flip,
+    "brightness": random_brightness,
+    "contrast": random_contrast,
     "whitening": unchanged,
-    "all": one_after_another(shifted, mirrored, brightened, contrasted),
+    "all": compose(random_crop, random_flip, random_brightness, random_contrast),
 }
 WHITENED = ("whitening", "all")
 GLANCE = 100  # test images at the end of each epoch: the accuracy that counts is taken once, at the end of all
@@ -47,7 +47,7 @@ def network(variant: str) -> nn.Module:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Training loss of the last epoch (nats), and accuracy on the test part and on the undistorted training part."""
+    """Training loss of the last epoch (nats), and accuracy on the test part and on the training part as it is."""
     train_part, test_part = data(settings)
     batch, epochs = settings["batch"], settings["epochs"]
     recipe = Recipe(net=partial(network, variant), batch_size=batch, epochs=epochs, change=CHANGES[variant])
@@ -57,7 +57,7 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def effects(runs: Runs, name: str) -> dict[str, Difference]:
-    """By variant: how much larger `name` is than without distortions, seed by seed."""
+    """By variant: how much larger `name` is than without augmentation, seed by seed."""
     plain = [run[name] for run in runs["none"]]
     return {
         variant: paired([run[name] for run in values][: len(plain)], plain[: len(values)])
@@ -72,7 +72,7 @@ def _direction(effect: Difference) -> int:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Whether each distortion raises both; one that is seen to lower either speaks against the claim."""
+    """Whether each augmentation raises both. One that lowers either speaks against the claim."""
     loss, accuracy = effects(runs, "train_loss"), effects(runs, "test_accuracy")
     found = {variant: (_direction(loss[variant]), _direction(accuracy[variant])) for variant in loss}
     text = "against no distortion, " + "; ".join(

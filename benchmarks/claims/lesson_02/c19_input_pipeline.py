@@ -1,6 +1,6 @@
 """C19: do input pipeline and network together decide the end-to-end speed?
 
-Each stage is timed alone: fetch by index, distort, normalise, update. Then whole pipelines run: once one stage after
+Each stage is timed alone: fetch by index, augment, normalise, update. Then whole pipelines run: once one stage after
 the other, once with the next batches prepared in a thread. Theory: the stages' times add up in the first case, and the
 slower of preparation and update alone sets the pace in the second. Each has one thread, so that neither takes the
 other's core.
@@ -32,10 +32,10 @@ Batch = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How a batch is prepared: its images fetched, distorted, normalised."""
+    """How a batch is prepared: its images fetched, augmented, normalised."""
 
     fetch: Callable[[Split, Tensor], Tensor]
-    distort: Callable[[Tensor], Tensor]
+    augment: Callable[[Tensor], Tensor]
     normalise: Callable[[Tensor], Tensor]
 
 
@@ -58,7 +58,7 @@ def _as_it_is(images: Tensor) -> Tensor:
 
 VECTORISED = Pipeline(_fetch, augment, normalise)
 LOOP = Pipeline(_fetch_each, _each(augment), _each(normalise))
-CACHED = Pipeline(_fetch, _as_it_is, _as_it_is)  # of images that were distorted and normalised once and for all
+CACHED = Pipeline(_fetch, _as_it_is, _as_it_is)  # of images that were augmented and normalised once and for all
 VARIANTS = {
     "cached": (CACHED, None),
     "vectorised": (VECTORISED, None),
@@ -107,7 +107,7 @@ def _measured(variant: str, seed: int, split: Split, device: torch.device, setti
 
 
 def _prepare(pipeline: Pipeline, split: Split, device: torch.device, indices: Tensor) -> Batch:
-    images = pipeline.normalise(pipeline.distort(pipeline.fetch(split, indices)))
+    images = pipeline.normalise(pipeline.augment(pipeline.fetch(split, indices)))
     images = images.contiguous(memory_format=torch.channels_last)
     return images.to(device), split.labels[indices].to(device)
 
@@ -117,12 +117,12 @@ def _stages(
 ) -> dict[str, float]:
     """Median seconds a batch."""
     fetched = pipeline.fetch(split, indices)
-    distorted = pipeline.distort(fetched)
+    augmented = pipeline.augment(fetched)
     batch = _prepare(pipeline, split, device, indices)
     works = {
         "fetch": partial(pipeline.fetch, split, indices),
-        "distort": partial(pipeline.distort, fetched),
-        "normalise": partial(pipeline.normalise, distorted),
+        "distort": partial(pipeline.augment, fetched),
+        "normalise": partial(pipeline.normalise, augmented),
         "update": partial(step, *batch),
     }
     return {name: seconds(work, device, repeats) for name, work in works.items()}

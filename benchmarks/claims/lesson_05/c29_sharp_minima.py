@@ -1,6 +1,6 @@
 """C29: do large batches find sharp minima?
 
-One worker, and eight with the same per-worker batch and the same rate, train without distortions until the images are
+One worker, and eight with the same per-worker batch and the same rate, train without augmentation until the images are
 nearly learnt. How sharp the minimum is: the largest eigenvalue of the Hessian over a fixed part of the training images,
 by power iteration (`hessian`). The eight are measured after as many epochs as the one, and after as many updates: fewer
 updates also mean that less far has been walked. After Keskar et al. 2016 (arXiv:1609.04836), who measured sharpness by

@@ -128,7 +128,7 @@ def _first_part(images: int, size: int, seed: int, epoch: int, rank: int) -> Ten
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Test accuracy by epoch, and the trained network's accuracy on training images (10,000, undistorted)."""
+    """Test accuracy by epoch, and the trained network's accuracy on training images (10,000, not augmented)."""
     parts = data(settings)
     history = train(recipe(variant, seed, settings), parts, seed)
     final = evaluate(history.net, parts[0], "train", images=10_000)

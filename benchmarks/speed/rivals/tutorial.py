@@ -28,7 +28,7 @@ AHEAD = 2 * LOADERS  # batches that they load before they are asked, by default
 
 
 class Pictures(Dataset):
-    """CIFAR-10 as PIL images, distorted when asked for."""
+    """CIFAR-10 as PIL images, which are augmented when they are read."""
 
     def __init__(self, count: int):
         split, _ = load(limit=count)  # alone: no means of ours, such as use_device sets, may reach this process

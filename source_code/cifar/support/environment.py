@@ -12,13 +12,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
-# Once in a cycle (1 ms) Horovod's background threads agree on what to exchange, and workers that share cores lose these
-# to that. So a cycle is longer for them, and one in which there is nothing to exchange is far longer: that is our
-# patch's (install/), it ends when there is something. Milliseconds; hvd.init() reads both, so they stand here, where
-# every script passes before.
-os.environ.setdefault("HOROVOD_IDLE_CYCLE_TIME", "100")
-if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > cores():
-    os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
+def choose_cycles() -> None:
+    """Set how often Horovod's background threads agree on what to exchange, unless the user has set it.
+
+    They agree once per cycle, by default each millisecond, and workers that share cores lose computing time to that. So
+    their cycle is longer. A cycle in which there is nothing to exchange is longer still: our patch of Horovod
+    (`install/`) ends it as soon as there is something. The values are milliseconds, and `hvd.init()` reads them.
+    """
+    os.environ.setdefault("HOROVOD_IDLE_CYCLE_TIME", "100")
+    if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > cores():
+        os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
+
+
+choose_cycles()  # on import, since every program of a learner imports this before it calls hvd.init()
 
 
 def stop(message: str, program: str = "", status: int = 1) -> NoReturn:

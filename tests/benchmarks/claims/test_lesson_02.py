@@ -16,7 +16,14 @@ from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
 from benchmarks.experiment.claim import Runs
 from benchmarks.instruments import memory
 from benchmarks.instruments.step_timing import Stepper
-from benchmarks.methods.augmentations import Whiten, brightened, contrasted, mirrored, one_after_another, shifted
+from benchmarks.methods.augmentations import (
+    Whiten,
+    compose,
+    random_brightness,
+    random_contrast,
+    random_crop,
+    random_flip,
+)
 from cifar.data import normalise
 from tests.support.claims import check, noise
 
@@ -77,7 +84,7 @@ def test_c07_one_seed_shows_no_difference():
 # C09
 
 
-def distorted(loss: float, accuracy: float, raised: tuple[str, ...]) -> Runs:
+def augmented(loss: float, accuracy: float, raised: tuple[str, ...]) -> Runs:
     """Runs in which the variants in `raised` differ from none by so much, and the others by noise."""
     return {
         variant: [
@@ -97,11 +104,11 @@ EACH = tuple(variant for variant in c09.CHANGES if variant != "none")
 @pytest.mark.parametrize(
     ("runs", "word"),
     [
-        (distorted(0.2, 0.03, EACH), "holds"),
-        (distorted(0.2, 0.03, ("shift", "mirror")), "depends"),
-        (distorted(0.2, -0.03, EACH), "fails"),
-        (distorted(0.0, 0.0, ()), "no difference seen"),
-        (distorted(0.2, 0.0, EACH), "no difference seen"),  # of accuracy: nothing speaks against a rise
+        (augmented(0.2, 0.03, EACH), "holds"),
+        (augmented(0.2, 0.03, ("shift", "mirror")), "depends"),
+        (augmented(0.2, -0.03, EACH), "fails"),
+        (augmented(0.0, 0.0, ()), "no difference seen"),
+        (augmented(0.2, 0.0, EACH), "no difference seen"),  # of accuracy: nothing speaks against a rise
     ],
 )
 def test_c09_verdict(runs: Runs, word: str):
@@ -110,41 +117,43 @@ def test_c09_verdict(runs: Runs, word: str):
 
 def test_c09_pairs_the_seeds():
     """Seeds that differ much from each other, and equally in both variants, do not hide a difference."""
-    runs = distorted(0.2, 0.03, EACH)
+    runs = augmented(0.2, 0.03, EACH)
     for values in runs.values():
         for seed, run in enumerate(values):
             run["test_accuracy"] += 0.1 * seed
     assert c09.CLAIM.judge(runs).word == "holds"
 
 
-def test_shifted_images_are_windows_of_the_widened_ones(images: torch.Tensor):
+def test_random_crops_are_windows_of_the_widened_images(images: torch.Tensor):
     torch.manual_seed(0)
-    moved, wide = shifted(images, pixels=2), F.pad(images.float(), (2, 2, 2, 2), mode="reflect")
+    moved, wide = random_crop(images, pixels=2), F.pad(images.float(), (2, 2, 2, 2), mode="reflect")
     for image, source in zip(moved, wide, strict=True):
         windows = (source[:, y : y + 32, x : x + 32] for y in range(5) for x in range(5))
         assert any(torch.equal(image, window) for window in windows)
 
 
-def test_mirrored_images_are_themselves_or_mirrored(images: torch.Tensor):
+def test_half_of_the_images_are_flipped_at_random(images: torch.Tensor):
     torch.manual_seed(0)
-    turned = [torch.equal(new, old.flip(-1)) for new, old in zip(mirrored(images), images, strict=True)]
-    kept = [torch.equal(new, old) for new, old in zip(mirrored(images), images, strict=True)]
+    turned = [torch.equal(new, old.flip(-1)) for new, old in zip(random_flip(images), images, strict=True)]
+    kept = [torch.equal(new, old) for new, old in zip(random_flip(images), images, strict=True)]
     assert 0 < sum(turned) < len(images) and 0 < sum(kept) < len(images)
 
 
 def test_contrast_keeps_each_channels_mean(images: torch.Tensor):
-    torch.testing.assert_close(contrasted(images).mean((2, 3)), images.float().mean((2, 3)))
+    torch.testing.assert_close(random_contrast(images).mean((2, 3)), images.float().mean((2, 3)))
 
 
 def test_whitening_undoes_brightness(images: torch.Tensor):
     """A constant on all values is what whitening takes away: together the two do no more than whitening alone."""
     whiten = Whiten()
-    torch.testing.assert_close(whiten(normalise(brightened(images))), whiten(normalise(images)), atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        whiten(normalise(random_brightness(images))), whiten(normalise(images)), atol=1e-4, rtol=1e-4
+    )
 
 
 def test_whitened_images_have_mean_0_and_deviation_1(images: torch.Tensor):
     grey = torch.full((1, 3, 32, 32), 90, dtype=torch.uint8)
-    change = one_after_another(brightened, contrasted)
+    change = compose(random_brightness, random_contrast)
     white = Whiten()(normalise(change(torch.cat([images, grey]))))
     torch.testing.assert_close(white.mean((1, 2, 3)), torch.zeros(17), atol=1e-3, rtol=0)
     torch.testing.assert_close(white[:16].std((1, 2, 3), correction=0), torch.ones(16), atol=1e-4, rtol=0)
