@@ -162,7 +162,7 @@ def _exchanged(evidence: Evidence) -> Finding | None:
     needed = 2 * (WORKERS - 1) * evidence.workers[0].first.bytes * updates
     sent = evidence.run.outside.loopback[-1][1]
     seen = f"{sent / 1e6:,.0f} MB between workers; {updates} averaged updates need {needed / 1e6:,.0f} MB"
-    if sent < MIN_TRAFFIC * needed:
+    if sent <= MIN_TRAFFIC * needed:  # a log that says 0 bytes does not help where none were sent
         advice = "Wrap the optimizer, and step the wrapped one: hvd.DistributedOptimizer(optimizer, ...)."
         return Finding(0, seen, advice)
     halfway = next((number for made, number in evidence.run.outside.loopback if made >= updates / 2), sent)

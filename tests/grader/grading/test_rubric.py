@@ -39,6 +39,8 @@ ONE_MISTAKE = {
     "no bytes between the workers": ("averaged", {"run": run(outside=outside(loopback=[(20, 9_000)]))}),
     "bytes sent all at once": (
         "averaged", {"run": run(outside=outside(loopback=[(n, 1 if n < 19 else 200_000) for n in range(21)]))}),
+    "nothing sent, and logs that say that nothing was to be sent": (
+        "averaged", {"workers": workers(first={"bytes": 0}), "run": run(outside=outside(loopback=[(0, 0), (20, 0)]))}),
     "one worker does all the work": (
         "averaged", {"run": run(outside=outside(cpu_seconds={0: 200.0, 1: 5.0, 2: 5.0, 3: 5.0}))}),
     "four networks": ("averaged", {"workers": workers(first={"size": 1})}),
