@@ -10,7 +10,7 @@ References add numbers with `math.fsum`. Python's `sum` compensates rounding fro
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +54,27 @@ class Mistake:
     sentence: str
 
 
+class Mistakes(list[Mistake]):
+    """The mistakes of an exercise with many arguments, which a mistake receives as one object of class `arguments`.
+
+    A function is registered by a decorator that holds its sentence. The mistake has the function's name.
+    """
+
+    def __init__(self, arguments: type):
+        super().__init__()
+        self.arguments = arguments
+
+    def add(self, sentence: str) -> Callable:
+        """Decorator that registers a function of one argument as a mistake."""
+
+        def register(function: Callable) -> Callable:
+            name = function.__name__.strip("_").replace("_", " ")
+            self.append(Mistake(name, lambda *values: function(self.arguments(*values)), sentence))
+            return function
+
+        return register
+
+
 @dataclass(frozen=True)
 class Finding:
     """What is wrong with the answers to a probe's calls, and what to do; empty if nothing is."""
@@ -91,7 +112,7 @@ class Compared(Exercise):
     """
 
     reference: Callable
-    mistakes: tuple[Mistake, ...]
+    mistakes: Sequence[Mistake]
     relative: float = 1e-4  # float32 is good enough
     absolute: float = 1e-6
 

@@ -1,90 +1,104 @@
 """Exercise: the learning rate at an update, where it decays at the beginning of certain epochs."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistakes, Probe
 
 
-def _per_epoch(images: int, batch: int) -> int:
-    """Updates in an epoch with a global batch, the last of which may be smaller."""
-    return -(-images // batch)
+@dataclass(frozen=True)
+class Arguments:
+    """The arguments of `rate_at`, by position."""
 
+    update: int
+    images: int
+    batch: int
+    workers: int
+    rate: float
+    decay_epochs: list[int]
 
-def _decayed(rate: float, epoch: int, decay_epochs: list[int]) -> float:
-    return rate / 10 ** sum(epoch >= decay for decay in decay_epochs)
+    @property
+    def global_batch(self) -> int:
+        """The images of all workers in one update."""
+        return self.batch * self.workers
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the update. The last global batch of an epoch may be smaller than the others."""
+        return self.update // -(-self.images // self.global_batch)
+
+    def decayed(self, epoch: int) -> float:
+        """The rate in an epoch."""
+        return self.rate / 10 ** sum(epoch >= decay for decay in self.decay_epochs)
 
 
 def rate_at(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
     """The rate at an update."""
-    return _decayed(rate, update // _per_epoch(images, batch * workers), decay_epochs)
+    return _right(Arguments(update, images, batch, workers, rate, decay_epochs))
 
 
-def _one_worker(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate_at(update, images, batch, 1, rate, decay_epochs)
+def _right(given: Arguments) -> float:
+    return given.decayed(given.epoch)
 
 
-def _floor(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return _decayed(rate, update // (images // (batch * workers)), decay_epochs)
+MISTAKES = Mistakes(Arguments)
+mistake = MISTAKES.add
 
 
-def _from_one(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate_at(update, images, batch, workers, rate, [epoch - 1 for epoch in decay_epochs])
+@mistake("These are one worker's epochs: together the workers use batch * workers images an update.")
+def _one_worker(given: Arguments) -> float:
+    return _right(replace(given, workers=1))
 
 
-def _late(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate_at(max(0, update - 1), images, batch, workers, rate, decay_epochs)
+@mistake("Your epochs are an update too short where the images do not divide evenly: the last, smaller batch counts.")
+def _floor(given: Arguments) -> float:
+    return given.decayed(given.update // (given.images // given.global_batch))
 
 
-def _early(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate_at(update + 1, images, batch, workers, rate, decay_epochs)
+@mistake("Your epochs are counted from 1: the first one has number 0.")
+def _from_one(given: Arguments) -> float:
+    return given.decayed(given.epoch + 1)
 
 
-def _one_more(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return _decayed(rate, update // (images // (batch * workers) + 1), decay_epochs)
+@mistake("This is an update late: the first update of a decay epoch has the smaller rate already.")
+def _late(given: Arguments) -> float:
+    return _right(replace(given, update=max(0, given.update - 1)))
 
 
-def _end_of_epoch(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate_at(update, images, batch, workers, rate, [epoch + 1 for epoch in decay_epochs])
+@mistake("This is an update early: the last update before a decay epoch has the larger rate.")
+def _early(given: Arguments) -> float:
+    return _right(replace(given, update=given.update + 1))
 
 
-def _once(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate_at(update, images, batch, workers, rate, decay_epochs[:1])
+@mistake("Your epochs are an update too long where the images divide evenly: round up, do not add 1 always.")
+def _one_more(given: Arguments) -> float:
+    return given.decayed(given.update // (given.images // given.global_batch + 1))
 
 
-def _only_then(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate / 10 if update // _per_epoch(images, batch * workers) in decay_epochs else rate
+@mistake("The rate is divided at the beginning of a decay epoch, not at its end.")
+def _end_of_epoch(given: Arguments) -> float:
+    return given.decayed(given.epoch - 1)
 
 
-def _as_updates(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return _decayed(rate, update, decay_epochs)
+@mistake("You divide once only: each decay epoch that has begun divides the rate by 10 again.")
+def _once(given: Arguments) -> float:
+    return _right(replace(given, decay_epochs=given.decay_epochs[:1]))
 
 
-def _scaled_again(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    return rate_at(update, images, batch, workers, rate * workers, decay_epochs)
+@mistake("A decay lasts: the rate stays divided in the epochs after it.")
+def _only_then(given: Arguments) -> float:
+    return given.rate / 10 if given.epoch in given.decay_epochs else given.rate
 
 
-MISTAKES = (
-    Mistake(
-        "one worker", _one_worker,
-        "These are one worker's epochs: together the workers use batch * workers images an update.",
-    ),
-    Mistake(
-        "floor", _floor,
-        "Your epochs are an update too short where the images do not divide evenly: the last, smaller batch counts.",
-    ),
-    Mistake("from one", _from_one, "Your epochs are counted from 1: the first one has number 0."),
-    Mistake("late", _late, "This is an update late: the first update of a decay epoch has the smaller rate already."),
-    Mistake("early", _early, "This is an update early: the last update before a decay epoch has the larger rate."),
-    Mistake(
-        "one more", _one_more,
-        "Your epochs are an update too long where the images divide evenly: round up, do not add 1 always.",
-    ),
-    Mistake("end of epoch", _end_of_epoch, "The rate is divided at the beginning of a decay epoch, not at its end."),
-    Mistake("once", _once, "You divide once only: each decay epoch that has begun divides the rate by 10 again."),
-    Mistake("only then", _only_then, "A decay lasts: the rate stays divided in the epochs after it."),
-    Mistake("as updates", _as_updates, "decay_epochs are epochs, not updates: find the update's epoch first."),
-    Mistake("scaled again", _scaled_again, "rate is scaled already: do not multiply it by the workers once more."),
-)  # fmt: skip
+@mistake("decay_epochs are epochs, not updates: find the update's epoch first.")
+def _as_updates(given: Arguments) -> float:
+    return given.decayed(given.update)
+
+
+@mistake("rate is scaled already: do not multiply it by the workers once more.")
+def _scaled_again(given: Arguments) -> float:
+    return _right(replace(given, rate=given.rate * given.workers))
 
 
 def _schedule(draw: np.random.Generator, rest: bool) -> tuple[dict, int]:
