@@ -9,10 +9,13 @@ from grader.common.atomic_write import write_whole
 from grader.common.text import for_page
 from grader.grading.evidence import Evidence
 from grader.grading.grade import Report
-from grader.report import figures
+from grader.report.figures import accuracy, learning_rate, loss, one_update, shards, weights
+from grader.report.figures.picture import Picture
 
-LOG_LINES = 60
-MAX_TEXT = 600  # characters of any one text
+DRAWINGS = (loss, learning_rate, shards, one_update, weights, accuracy)  # in this order they explain a run
+MAX_LOG_LINES = 60  # lines of the log at its end that the page shows
+MAX_LOG_LENGTH = 60_000  # characters of the log that are looked at for these lines
+MAX_TEXT = 600  # characters of any text on the page, because a submission may write without end
 
 
 def write(report: Report, evidence: Evidence, path: Path) -> None:
@@ -29,9 +32,14 @@ def render(report: Report, evidence: Evidence) -> str:
     return page.render(
         report=report, next_step=next_step(report),
         advised=any(row.message for row in report.rows),
-        pictures=figures.all_pictures(evidence), facts=facts(report, evidence),
-        log=evidence.log[-100 * MAX_TEXT :].splitlines()[-LOG_LINES:],
+        pictures=all_pictures(evidence), facts=facts(report, evidence),
+        log=evidence.log[-MAX_LOG_LENGTH:].splitlines()[-MAX_LOG_LINES:],
     )  # fmt: skip
+
+
+def all_pictures(evidence: Evidence) -> list[Picture]:
+    """The pictures of a run, in the order in which they explain it."""
+    return [module.draw(evidence) for module in DRAWINGS]
 
 
 def _clean(value: object) -> object:

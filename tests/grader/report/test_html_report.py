@@ -7,6 +7,7 @@ import re
 import time
 from html.parser import HTMLParser
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,7 +21,8 @@ from grader.grading import grade
 from grader.grading.checkpoint import Measured, Metrics
 from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, Row, RunRecord, Status
-from grader.report import figures, html_report
+from grader.report import html_report
+from grader.report.figures import learning_rate, loss, one_update, picture, shards, weights
 from grader.run.launch import Run
 from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import End, First, Update, Worker
@@ -167,9 +169,9 @@ def test_a_right_run_has_its_verdict_its_rows_and_six_pictures():
 def test_pictures_say_what_they_show_to_those_who_cannot_see_them(right_page: str):
     found = harmless(right_page)
     captions = [attributes["id"] for attributes in found.all("figcaption")]
-    for picture in found.all("svg"):
-        assert picture["role"] == "img" and len(picture["aria-label"]) > 10
-        assert picture["aria-describedby"] in captions
+    for svg in found.all("svg"):
+        assert svg["role"] == "img" and len(svg["aria-label"]) > 10
+        assert svg["aria-describedby"] in captions
 
 
 def test_each_id_on_the_page_is_there_once(right_page: str):
@@ -241,25 +243,25 @@ def test_what_to_do_next_is_the_advice_of_the_line_that_cost_most():
     assert kinds == ["unmet", "unmet", "excused", "not_judged", "met"]
 
 
-def seen_of(draw, evidence: Evidence) -> str:
-    return draw(evidence).seen
+def observed_by(module: ModuleType, evidence: Evidence) -> str:
+    return module.draw(evidence).observed
 
 
 def test_a_worker_whose_weights_part_is_named_with_the_update():
     evidence = right_run()
     for update in evidence.workers[2].updates[6:]:
         update.weights = 5
-    assert seen_of(figures.weights, evidence) == "After update 7 worker 2 had other weights than worker 0."
+    assert observed_by(weights, evidence) == "After update 7 worker 2 had other weights than worker 0."
     evidence.workers[3].first = dataclasses.replace(evidence.workers[3].first, start=1)
-    assert seen_of(figures.weights, evidence).startswith("Before the first update worker 3 had other weights")
+    assert observed_by(weights, evidence).startswith("Before the first update worker 3 had other weights")
 
 
 def test_a_worker_that_stops_early_is_named_with_the_update():
     evidence = right_run()
     del evidence.workers[1].updates[12:]
-    assert seen_of(figures.weights, evidence) == "Equal on all workers until worker 1 stopped after update 12."
+    assert observed_by(weights, evidence) == "Equal on all workers until worker 1 stopped after update 12."
     evidence.workers[0] = Worker()
-    assert seen_of(figures.weights, evidence) == "Worker 0 wrote nothing."
+    assert observed_by(weights, evidence) == "Worker 0 wrote nothing."
 
 
 def test_without_a_loss_module_the_reported_loss_is_drawn_and_said_to_be_that():
@@ -267,21 +269,21 @@ def test_without_a_loss_module_the_reported_loss_is_drawn_and_said_to_be_that():
     for each in evidence.workers:
         for update in each.updates:
             update.loss = None
-    picture = figures.loss(evidence)
-    assert "as reported" in picture.svg and "metrics.jsonl reports 1 after epoch 1, 1 at the end" in picture.seen
+    drawn = loss.draw(evidence)
+    assert "as reported" in drawn.svg and "metrics.jsonl reports 1 after epoch 1, 1 at the end" in drawn.observed
 
 
 def test_a_rate_that_parts_is_seen():
     evidence = right_run()
     evidence.workers[3].updates[15].lr = [7.0]
-    assert "rates differ from update 16 on" in seen_of(figures.rate, evidence)
+    assert "rates differ from update 16 on" in observed_by(learning_rate, evidence)
 
 
 def test_images_that_two_workers_use_are_counted_and_those_that_none_uses():
     evidence = right_run()
     for mine, other in zip(evidence.workers[1].updates, evidence.workers[0].updates, strict=True):
         mine.images = other.images
-    seen = seen_of(figures.shards, evidence)
+    seen = observed_by(shards, evidence)
     assert "Epoch 1: 0.0%, 0.0%, 25.0%, 25.0% of the images" in seen
     assert "25.0% by none, 25.0% more than once" in seen
 
@@ -291,19 +293,19 @@ def test_a_network_that_each_worker_feeds_with_the_same_epoch_is_seen():
     for each in evidence.workers:
         for number in range(10):
             each.updates[10 + number].images = each.updates[number].images
-    assert "The same worker as in epoch 1: 100.0%." in seen_of(figures.shards, evidence)
+    assert "The same worker as in epoch 1: 100.0%." in observed_by(shards, evidence)
 
 
 def test_a_sample_of_the_shards_has_their_proportions_also_where_workers_take_turns():
     owner = np.arange(50_000) % WORKERS
-    sample = figures._sample(owner)
-    assert len(sample) == figures.MAX_DOTS
+    sample = shards._sample(owner)
+    assert len(sample) == shards.MAX_DOTS
     assert all(0.23 < np.mean(sample == rank) < 0.27 for rank in range(WORKERS))
 
 
 def test_of_many_updates_the_strip_keeps_the_one_in_which_workers_part():
     columns = [[0, 0, 0, 0]] * 500 + [[0, 0, 2, 0]] + [[0, 0, 0, 0]] * 500
-    assert figures._binned(columns, 100).count([0, 0, 2, 0]) == 1
+    assert weights._binned(columns, 100).count([0, 0, 2, 0]) == 1
 
 
 def hostile_run() -> Evidence:
@@ -341,10 +343,10 @@ def test_a_hostile_run_puts_nothing_into_the_page_but_words():
 
 
 def test_pictures_of_a_hostile_run_are_well_formed():
-    pictures = [picture.svg for picture in figures.all_pictures(hostile_run()) if picture.svg]
-    assert len(pictures) >= 4
-    for picture in pictures:
-        ElementTree.fromstring(picture.replace("xlink:href", "href"))
+    drawings = [drawn.svg for drawn in html_report.all_pictures(hostile_run()) if drawn.svg]
+    assert len(drawings) >= 4
+    for svg in drawings:
+        ElementTree.fromstring(svg.replace("xlink:href", "href"))
 
 
 def test_a_hostile_page_can_be_written(tmp_path: Path):
@@ -364,7 +366,7 @@ def test_any_numbers_can_be_drawn(losses: list, rates: list, rank: int):
         for loss, lr in itertools.zip_longest(losses, rates, fillvalue=None)
         if lr is not None
     ]
-    assert figures.loss(evidence).svg and figures.rate(evidence).svg
+    assert loss.draw(evidence).svg and learning_rate.draw(evidence).svg
 
 
 def seconds_and_bytes(judged: Report, evidence: Evidence, path: Path) -> tuple[float, int]:
@@ -421,12 +423,12 @@ def test_words_and_lines_stand_out_from_their_paper(theme: str):
 
 
 def test_dots_of_the_shards_can_be_told_apart_in_grey():
-    grey = sorted((*figures.DOTS, figures.SEVERAL, figures.NOBODY), key=luminance)
+    grey = sorted((*picture.WORKER_COLORS, picture.SEVERAL_COLOR, picture.NOBODY_COLOR), key=luminance)
     assert all(contrast(low, high) > 1.5 for low, high in itertools.pairwise(grey))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_phases_of_the_timeline_can_be_told_apart_in_grey(theme: str):
     grey = sorted((color for name, color in theme_colors(theme).items() if name.startswith("phase-")), key=luminance)
-    assert len(grey) == len(figures.KINDS)
+    assert len(grey) == len(one_update.KINDS)
     assert all(contrast(low, high) > 1.3 for low, high in itertools.pairwise(grey))
