@@ -1,4 +1,4 @@
-"""A made-up right run, small, whose parts tests change to see what the rubric and the report say of it."""
+"""A made-up right run. Tests change its parts and check what the rubric and the report say about it."""
 
 import dataclasses
 import random
@@ -15,14 +15,18 @@ from grader.run.worker_log import End, First, Update, Worker
 PROFILE = Profile("made up", epochs=2, batch_size=4, train_images=160, test_images=100, target=0.5)
 UPDATES = PROFILE.updates()  # 20
 WEIGHTS_BYTES = 1000
+Change = Callable[[int, Update], dict]  # gives the fields of a worker's update that differ from a right run's
 
 
-def right_run(**changes: object) -> Evidence:
-    """Evidence of a right run; `changes` replace its fields."""
+def right_run(settings: Profile = PROFILE, **changes: object) -> Evidence:
+    """Evidence of a right run that followed `settings`.
+
+    The `changes` replace fields of the evidence. One of them is `profile`, by which the run is judged.
+    """
     made = Evidence(
-        profile=PROFILE, run=run(), workers=workers(), log="", metrics=[metrics(epoch) for epoch in (1, 2)],
-        checkpoint=Measured(weights=UPDATES, visible=0.6, secret=0.58),
-        visible_images=100,
+        profile=settings, run=run(outside=outside(settings)), workers=workers(settings=settings), log="",
+        metrics=[metrics(epoch) for epoch in range(1, settings.epochs + 1)],
+        checkpoint=Measured(weights=settings.updates(), visible=0.6, secret=0.58), visible_images=100,
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 
@@ -32,10 +36,10 @@ def run(**changes: object) -> Run:
     return dataclasses.replace(made, **changes)
 
 
-def outside(**changes: object) -> OutsideView:
+def outside(settings: Profile = PROFILE, **changes: object) -> OutsideView:
     made = OutsideView(
         cpu_seconds=dict.fromkeys(range(WORKERS), 50.0), running=set(range(WORKERS)),
-        loopback=[(update, 6 * WEIGHTS_BYTES * update) for update in range(UPDATES + 1)],
+        loopback=[(update, 6 * WEIGHTS_BYTES * update) for update in range(settings.updates() + 1)],
         writes={"model.pt": 1, "metrics.jsonl": 1},
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
@@ -46,31 +50,41 @@ def metrics(epoch: int, **changes: object) -> Metrics:
     return Metrics(**line | changes)
 
 
-def workers(change: Callable[[int, Update], dict] = lambda rank, update: {}, first: dict | None = None) -> list[Worker]:
-    """Four workers; `change(rank, update)` gives the fields of an update's line that differ from a right run's."""
-    orders = [random.Random(epoch).sample(range(PROFILE.train_images), PROFILE.train_images) for epoch in range(2)]
+def workers(
+    change: Change = lambda rank, update: {}, first: dict | None = None, settings: Profile = PROFILE
+) -> list[Worker]:
+    """Four workers. Their updates differ from a right run's by `change`, and their first lines by `first`."""
+    images = range(settings.train_images)
+    orders = [random.Random(epoch).sample(images, len(images)) for epoch in range(settings.epochs)]
     made = []
     for rank in range(WORKERS):
-        updates = [line(rank, number, orders) for number in range(1, UPDATES + 1)]
+        updates = right_updates(rank, orders, settings.batch_size)
         begun = {"start": 7, "bytes": WEIGHTS_BYTES, "size": WORKERS, "device": "cpu", "optimizer": "SGD"}
         made.append(
             Worker(
                 First(**begun | (first or {})),
                 [dataclasses.replace(update, **change(rank, update)) for update in updates],
-                End(end=UPDATES, wrote=["model.pt"] if rank == 0 else []),
+                End(end=len(updates), wrote=["model.pt"] if rank == 0 else []),
             )
         )
     return made
 
 
-def line(rank: int, number: int, orders: list[list[int]]) -> Update:
-    """Update `number` of a worker, as in a right run."""
-    epoch, step = divmod(number - 1, UPDATES // 2)
+def right_updates(rank: int, orders: list[list[int]], batch_size: int) -> list[Update]:
+    """The updates of a worker in a right run. `orders` has the order of the training images in each epoch."""
+    shards = [order[rank::WORKERS] for order in orders]
+    batches = [shard[start:][:batch_size] for shard in shards for start in range(0, len(shard), batch_size)]
+    return [line(rank, number, images, len(batches) // len(orders)) for number, images in enumerate(batches, start=1)]
+
+
+def line(rank: int, number: int, images: list[int], epoch_updates: int) -> Update:
+    """Update `number` of a worker, as in a right run with `epoch_updates` updates per epoch."""
     own = [gradient(other, number) for other in range(WORKERS)]
+    epoch_ended = number > 1 and number % epoch_updates == 1
     return Update(
-        update=number, lr=[min(0.4, 0.1 + 0.1 * (number - 1))], images=orders[epoch][rank::WORKERS][4 * step :][:4],
-        calls=1, weights=number, local=own[rank], applied=[statistics.fmean(part) for part in zip(*own, strict=True)],
-        loss=2 / number, wrote=["metrics.jsonl"] if rank == 0 and number == 11 else [],
+        update=number, lr=[min(0.4, 0.1 + 0.1 * (number - 1))], images=images, calls=1, weights=number,
+        local=own[rank], applied=[statistics.fmean(part) for part in zip(*own, strict=True)], loss=2 / number,
+        wrote=["metrics.jsonl"] if rank == 0 and epoch_ended else [],
     )  # fmt: skip
 
 

@@ -12,23 +12,24 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from grader.common import contract
 from grader.common.contract import WORKERS, Profile
 from grader.grading import grade
-from grader.grading.checkpoint import Measured, Metrics
+from grader.grading.checkpoint import Measured
 from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, Row, RunRecord, Status
 from grader.report import html_report
 from grader.report.figures import learning_rate, loss, one_update, picture, shards, weights
 from grader.run.launch import Run
 from grader.run.process_monitor import OutsideView
-from grader.run.worker_log import End, First, Update, Worker
+from grader.run.worker_log import First, Worker
 from tests.grader.report.test_timeline import trace
+from tests.support.right_run import PROFILE, metrics, outside, right_run, run
 
-SMALL = Profile("small", epochs=2, batch_size=10, train_images=400, test_images=100, target=0.5)
 SECRET = "the instructor's key"
 MARKUP = "</svg></pre><script>alert(1)</script><img src=//evil.example onerror=alert(1)>"
 RECORD = RunRecord(
@@ -43,53 +44,23 @@ ALLOWED = {
 }  # fmt: skip
 
 
-def worker(settings: Profile, orders: list[np.ndarray], rank: int) -> Worker:
-    """A worker of a right run: its shard of each epoch's order, one schedule, a falling loss, weights as all others."""
-    draw, size = np.random.default_rng(rank), settings.batch_size
-    shards = [order[rank::WORKERS] for order in orders]
-    batches = [shard[start : start + size].tolist() for shard in shards for start in range(0, len(shard), size)]
-    count = len(batches)
-    updates = [
-        Update(
-            update=number + 1, lr=[min(0.1 + 3 * number / count, 0.4 * (1 - number / count))], images=images, calls=1,
-            weights=1000 + number, local=[1.0] * 8, applied=[1.0] * 8, wrote=[],
-            loss=2 * math.exp(-3 * number / count) + 0.05 * draw.normal(),
-        )
-        for number, images in enumerate(batches)
-    ]  # fmt: skip
-    first = First(start=999, bytes=1_651_776, size=WORKERS, device="cpu", optimizer="SGD")
-    return Worker(first, updates, End(end=count, wrote=["model.pt"] if rank == 0 else []))
-
-
-def workers(settings: Profile) -> list[Worker]:
-    draw = np.random.default_rng(0)
-    orders = [draw.permutation(settings.train_images) for _ in range(settings.epochs)]
-    return [worker(settings, orders, rank) for rank in range(WORKERS)]
-
-
-def right_run(settings: Profile = SMALL) -> Evidence:
-    everyone = workers(settings)
-    count = len(everyone[0].updates)
-    sent = [(update, update * 10_000_000) for update in range(count + 1)]
-    wrote = {"model.pt": 1, "metrics.jsonl": 1}
-    seen = OutsideView(cpu_seconds=dict.fromkeys(range(WORKERS), 60.0), loopback=sent, writes=wrote)
+def drawn_run(settings: Profile = PROFILE) -> Evidence:
+    """A right run with something to draw in each picture."""
+    sent = [(update, update * 10_000_000) for update in range(settings.updates() + 1)]
     accuracies = np.linspace(0.4, 0.9, settings.epochs)
-    metrics = [
-        Metrics(epoch=epoch, lr=0.1, train_loss=1.0, test_accuracy=accuracy, images_per_s=1500.0, seconds=30.0)
-        for epoch, accuracy in enumerate(map(float, accuracies), start=1)
-    ]
-    return Evidence(
-        profile=settings, run=Run(0, 279.0, None, seen, "bubblewrap"), workers=everyone, log="[0]<stdout>:epoch 1\n",
-        metrics=metrics, checkpoint=Measured(everyone[0].updates[-1].weights, 0.9, 0.89), visible_images=1000,
+    return right_run(
+        settings, run=run(seconds=279.0, outside=outside(settings, loopback=sent), isolation="bubblewrap"),
+        metrics=[metrics(epoch, test_accuracy=float(value)) for epoch, value in enumerate(accuracies, start=1)],
+        checkpoint=Measured(weights=settings.updates(), visible=0.9, secret=0.89), log="[0]<stdout>:epoch 1\n",
         timeline=trace([["allreduce.classify.weight", "allreduce.prepare.weight"]] * 5),
     )  # fmt: skip
 
 
 def empty_run() -> Evidence:
-    run = Run(1, 4.0, None, OutsideView(), "bubblewrap")
+    failed = Run(1, 4.0, None, OutsideView(), "bubblewrap")
     workers = [Worker() for _ in range(WORKERS)]
     return Evidence(
-        profile=SMALL, run=run, workers=workers, log="", metrics=Missing("none"), checkpoint=Missing("none"),
+        profile=PROFILE, run=failed, workers=workers, log="", metrics=Missing("none"), checkpoint=Missing("none"),
         visible_images=1000,
     )  # fmt: skip
 
@@ -100,7 +71,7 @@ def render(evidence: Evidence) -> str:
 
 @pytest.fixture(scope="module")
 def right_page() -> str:
-    return render(right_run())
+    return render(drawn_run())
 
 
 class Reader(HTMLParser):
@@ -154,7 +125,7 @@ def harmless(text: str) -> Reader:
 
 
 def test_a_right_run_has_its_verdict_its_rows_and_six_pictures():
-    evidence = right_run()
+    evidence = drawn_run()
     judged = grade.judge(evidence, "class/anna", RECORD)
     found = harmless(html_report.render(judged, evidence))
     assert "100 of 100 points" in found.text and "Passed." in found.text and "nothing to change" in found.text
@@ -190,7 +161,8 @@ def test_captions_tell_the_numbers_of_the_run(right_page: str):
     text = Reader(right_page).text
     assert "Equal on all workers before the first and after each of 20 updates." in text
     assert "Epoch 2: 25.0%, 25.0%, 25.0%, 25.0% of the images by worker 0 to 3, 0.0% by none" in text
-    assert "0.1 at update 1, highest 0.3" in text and "same rate at each of 20 updates" in text
+    assert "0.1 at update 1, highest 0.4 at update 4, 0.4 at the last" in text
+    assert "same rate at each of 20 updates" in text
     assert "Target 50.00%; reported 90.00% after 2 epochs" in text
     assert "Tensors exchanged: 2." in text
 
@@ -198,12 +170,12 @@ def test_captions_tell_the_numbers_of_the_run(right_page: str):
 def test_the_key_is_not_shown_and_the_facts_are(right_page: str):
     text = right_page
     assert "instructor" not in text.split("</style>")[1]
-    for fact in ("small: 2 epochs of 400 images", "279 s", "torch 2.13.0", "ab" * 32, "bubblewrap", "200 MB"):
+    for fact in ("made up: 2 epochs of 160 images", "279 s", "torch 2.13.0", "ab" * 32, "bubblewrap", "200 MB"):
         assert fact in text
 
 
 def test_the_same_run_gives_the_same_bytes(right_page: str):
-    assert render(right_run()) == right_page
+    assert render(drawn_run()) == right_page
 
 
 def test_the_page_is_written_whole(tmp_path: Path):
@@ -248,7 +220,7 @@ def observed_by(module: ModuleType, evidence: Evidence) -> str:
 
 
 def test_a_worker_whose_weights_part_is_named_with_the_update():
-    evidence = right_run()
+    evidence = drawn_run()
     for update in evidence.workers[2].updates[6:]:
         update.weights = 5
     assert observed_by(weights, evidence) == "After update 7 worker 2 had other weights than worker 0."
@@ -257,7 +229,7 @@ def test_a_worker_whose_weights_part_is_named_with_the_update():
 
 
 def test_a_worker_that_stops_early_is_named_with_the_update():
-    evidence = right_run()
+    evidence = drawn_run()
     del evidence.workers[1].updates[12:]
     assert observed_by(weights, evidence) == "Equal on all workers until worker 1 stopped after update 12."
     evidence.workers[0] = Worker()
@@ -265,7 +237,7 @@ def test_a_worker_that_stops_early_is_named_with_the_update():
 
 
 def test_without_a_loss_module_the_reported_loss_is_drawn_and_said_to_be_that():
-    evidence = right_run()
+    evidence = drawn_run()
     for each in evidence.workers:
         for update in each.updates:
             update.loss = None
@@ -274,13 +246,13 @@ def test_without_a_loss_module_the_reported_loss_is_drawn_and_said_to_be_that():
 
 
 def test_a_rate_that_parts_is_seen():
-    evidence = right_run()
+    evidence = drawn_run()
     evidence.workers[3].updates[15].lr = [7.0]
     assert "rates differ from update 16 on" in observed_by(learning_rate, evidence)
 
 
 def test_images_that_two_workers_use_are_counted_and_those_that_none_uses():
-    evidence = right_run()
+    evidence = drawn_run()
     for mine, other in zip(evidence.workers[1].updates, evidence.workers[0].updates, strict=True):
         mine.images = other.images
     seen = observed_by(shards, evidence)
@@ -289,7 +261,7 @@ def test_images_that_two_workers_use_are_counted_and_those_that_none_uses():
 
 
 def test_a_network_that_each_worker_feeds_with_the_same_epoch_is_seen():
-    evidence = right_run()
+    evidence = drawn_run()
     for each in evidence.workers:
         for number in range(10):
             each.updates[10 + number].images = each.updates[number].images
@@ -310,7 +282,7 @@ def test_of_many_updates_the_strip_keeps_the_one_in_which_workers_part():
 
 def hostile_run() -> Evidence:
     """Every field that a submission fills holds something that it should not."""
-    evidence = right_run()
+    evidence = drawn_run()
     numbers = itertools.cycle([math.nan, math.inf, -math.inf, 1e300, -1e300, -1.0, 0.0, 5e-324, 0.5])
     for rank, each in enumerate(evidence.workers):
         each.first = First(
@@ -358,9 +330,9 @@ NUMBERS = st.floats(width=64) | st.none()
 
 
 @given(st.lists(NUMBERS, max_size=6), st.lists(st.lists(st.floats(), max_size=3), max_size=6), st.integers(0, 3))
-@settings(max_examples=10, deadline=None)
+@hypothesis_settings(max_examples=10, deadline=None)
 def test_any_numbers_can_be_drawn(losses: list, rates: list, rank: int):
-    evidence = right_run()
+    evidence = drawn_run()
     evidence.workers[rank].updates = [
         dataclasses.replace(evidence.workers[0].updates[0], loss=loss, lr=lr)
         for loss, lr in itertools.zip_longest(losses, rates, fillvalue=None)
@@ -377,7 +349,7 @@ def seconds_and_bytes(judged: Report, evidence: Evidence, path: Path) -> tuple[f
 
 
 def test_a_full_size_page_is_small_and_soon_there(tmp_path: Path):
-    evidence = right_run(contract.load("full"))
+    evidence = drawn_run(contract.load("full"))
     assert len(evidence.workers[0].updates) >= 780
     judged = grade.judge(evidence, "class/anna", RECORD)
     seconds, size = seconds_and_bytes(judged, evidence, tmp_path / "report.html")
@@ -385,7 +357,7 @@ def test_a_full_size_page_is_small_and_soon_there(tmp_path: Path):
 
 
 def test_an_endless_run_costs_little_more(tmp_path: Path):
-    evidence = right_run()
+    evidence = drawn_run()
     for each in evidence.workers:
         each.updates = [dataclasses.replace(each.updates[0], images=[1] * 20, lr=[0.1] * 1000)] * 500_000
     judged = Report("class/anna", False, 0, [], "bubblewrap", RECORD)
