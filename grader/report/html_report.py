@@ -24,7 +24,7 @@ def write(report: Report, evidence: Evidence, path: Path) -> None:
 
 
 def render(report: Report, evidence: Evidence) -> str:
-    """The page as HTML. Nothing in it is taken for markup but the template and the pictures."""
+    """The page as HTML. Only the template and the pictures are markup; all else is escaped."""
     page = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, finalize=_clean, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -43,37 +43,37 @@ def all_pictures(evidence: Evidence) -> list[Picture]:
 
 
 def _clean(value: object) -> object:
-    """A text without terminal codes and control characters, and no longer than MAX_TEXT; anything else as it is."""
+    """A text without terminal codes and no longer than MAX_TEXT characters. Other values stay as they are."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return for_page(value, MAX_TEXT)
 
 
 def next_step(report: Report) -> str:
-    """What to do next: the advice of the line that cost most."""
+    """What to do next. It is the advice of the line that lost the most points."""
     unmet = [row for row in report.rows if row.status == "unmet"]
     if not unmet:
         return "Every line is met: there is nothing to change."
-    dearest = max(unmet, key=lambda row: row.max - row.points)
-    return dearest.message or dearest.seen
+    costliest = max(unmet, key=lambda row: row.max - row.points)
+    return costliest.message or costliest.seen
 
 
 def facts(report: Report, evidence: Evidence) -> dict[str, str]:
-    """What the grade was measured with, by name. The key is left out: it may be the instructor's."""
+    """What the grade was measured with, by name. The key is not shown, because it may be the instructor's."""
     profile, run, record = evidence.profile, evidence.run, report.record
     firsts = [worker.first for worker in evidence.workers if worker.first]
-    sent, used = run.outside.loopback, run.outside.cpu_seconds
-    told = {
+    loopback, cpu_seconds = run.outside.loopback, run.outside.cpu_seconds
+    values = {
         "Profile": f"{profile.name}: {profile.epochs} epochs of {profile.train_images:,} images, {profile.batch_size} "
-        f"images a worker and update, target {profile.target:.2%} of {profile.test_images:,} test images",
+        f"images per worker and update, target {profile.target:.2%} of {profile.test_images:,} test images",
         "Seed": record.seed if record else None,
         "Duration": f"{run.seconds:.0f} s; " + (run.stopped or f"ended by itself with status {run.status}"),
         "Devices": ", ".join(first.device for first in firsts),
         "Optimizer": ", ".join(dict.fromkeys(first.optimizer for first in firsts)),
-        "Between workers": f"{sent[-1][1] / 1e6:,.0f} MB over the loopback" if sent else None,
-        "CPU seconds by worker": ", ".join(f"{used[rank]:.0f}" for rank in sorted(used)),
+        "Between workers": f"{loopback[-1][1] / 1e6:,.0f} MB over the loopback" if loopback else None,
+        "CPU seconds by worker": ", ".join(f"{cpu_seconds[rank]:.0f}" for rank in sorted(cpu_seconds)),
         "Versions": ", ".join(f"{name} {version}" for name, version in (record.versions if record else {}).items()),
         "Source, SHA-256": record.source_sha256 if record else None,
         "Isolation and limits": report.isolation,
     }
-    return {name: str(value) for name, value in told.items() if value not in (None, "")}
+    return {name: str(value) for name, value in values.items() if value not in (None, "")}

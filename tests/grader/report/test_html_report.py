@@ -1,4 +1,4 @@
-"""The report as a page: complete for a right run, useful for an empty one, harmless whatever a submission wrote."""
+"""The report page is complete for a right run, useful for an empty run, and harmless whatever a submission wrote."""
 
 import dataclasses
 import itertools
@@ -75,7 +75,7 @@ def right_page() -> str:
 
 
 class Reader(HTMLParser):
-    """What a browser would find: elements with attributes, and the text in them; complains of what is not closed."""
+    """What a browser reads: elements with attributes, and the text in them. All elements must be closed."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -108,9 +108,9 @@ class Reader(HTMLParser):
 
 def harmless(text: str) -> Reader:
     """Assert that the page runs nothing, fetches nothing and steers no terminal."""
-    found = Reader(text)
-    assert {tag for tag, _ in found.elements} <= ALLOWED
-    for tag, attributes in found.elements:
+    page = Reader(text)
+    assert {tag for tag, _ in page.elements} <= ALLOWED
+    for tag, attributes in page.elements:
         for name, value in attributes.items():
             assert not name.startswith("on"), (tag, name)
             if name in ("href", "xlink:href", "src"):
@@ -121,26 +121,26 @@ def harmless(text: str) -> Reader:
     style = text[text.index("<style>") : text.index("</style>")]
     assert "url(" not in style and "@import" not in style
     assert all(letter.isprintable() or letter == "\n" for letter in text)
-    return found
+    return page
 
 
 def test_a_right_run_has_its_verdict_its_rows_and_six_pictures():
     evidence = drawn_run()
     judged = grade.judge(evidence, "class/anna", RECORD)
-    found = harmless(html_report.render(judged, evidence))
-    assert "100 of 100 points" in found.text and "Passed." in found.text and "nothing to change" in found.text
-    rows = [attributes for attributes in found.all("tr") if "id" in attributes]
+    page = harmless(html_report.render(judged, evidence))
+    assert "100 of 100 points" in page.text and "Passed." in page.text and "nothing to change" in page.text
+    rows = [attributes for attributes in page.all("tr") if "id" in attributes]
     assert [row["id"] for row in rows] == [f"line-{row.id}" for row in judged.rows]
     assert {row["class"] for row in rows} == {"met"}
     for row in judged.rows:
-        assert row.asks in found.text and " ".join(row.seen.split()) in found.text
-    assert len(found.all("svg")) == len(found.all("figure")) == len(found.all("figcaption")) == 6
+        assert row.asks in page.text and " ".join(row.seen.split()) in page.text
+    assert len(page.all("svg")) == len(page.all("figure")) == len(page.all("figcaption")) == 6
 
 
 def test_pictures_say_what_they_show_to_those_who_cannot_see_them(right_page: str):
-    found = harmless(right_page)
-    captions = [attributes["id"] for attributes in found.all("figcaption")]
-    for svg in found.all("svg"):
+    page = harmless(right_page)
+    captions = [attributes["id"] for attributes in page.all("figcaption")]
+    for svg in page.all("svg"):
         assert svg["role"] == "img" and len(svg["aria-label"]) > 10
         assert svg["aria-describedby"] in captions
 
@@ -151,10 +151,10 @@ def test_each_id_on_the_page_is_there_once(right_page: str):
 
 
 def test_the_page_has_the_structure_that_readers_navigate_by(right_page: str):
-    found = harmless(right_page)
-    assert found.all("html")[0]["lang"] == "en"
-    assert [tag for tag, _ in found.elements if tag in ("h1", "h2", "h3")] == ["h1", "h2", "h2", *["h3"] * 6, "h2"]
-    assert {attributes["scope"] for attributes in found.all("th")} == {"col", "row"}
+    page = harmless(right_page)
+    assert page.all("html")[0]["lang"] == "en"
+    assert [tag for tag, _ in page.elements if tag in ("h1", "h2", "h3")] == ["h1", "h2", "h2", *["h3"] * 6, "h2"]
+    assert {attributes["scope"] for attributes in page.all("th")} == {"col", "row"}
 
 
 def test_captions_tell_the_numbers_of_the_run(right_page: str):
@@ -186,23 +186,23 @@ def test_the_page_is_written_whole(tmp_path: Path):
 
 
 def test_a_run_that_said_nothing_has_a_page_that_says_so():
-    found = harmless(render(empty_run()))
-    assert "0 of 100 points" in found.text and "Not passed." in found.text
-    assert len(found.all("figure")) == 6 and found.all("svg") == []
+    page = harmless(render(empty_run()))
+    assert "0 of 100 points" in page.text and "Not passed." in page.text
+    assert len(page.all("figure")) == 6 and page.all("svg") == []
     for sentence in (
         "No worker's own loss was seen",
         "no worker made an update",
         "No worker fetched",
         "neither a metrics.jsonl",
     ):
-        assert sentence in found.text
+        assert sentence in page.text
 
 
-def row(name: str, status: Status, points: float, most: int, message: str, seen: str = "") -> Row:
-    return Row(name, status, points, most, f"asks {name}", seen, message)
+def row(name: str, status: Status, points: float, max_points: int, message: str, seen: str = "") -> Row:
+    return Row(name, status, points, max_points, f"asks {name}", seen, message)
 
 
-def test_what_to_do_next_is_the_advice_of_the_line_that_cost_most():
+def test_what_to_do_next_is_the_advice_of_the_line_that_lost_the_most_points():
     rows = [
         row("cheap", "unmet", 0, 5, "mend the cheap one"), row("half", "unmet", 10, 20, "mend the half one"),
         row("follows", "excused", 30, 30, "follows from the cheap one"),
@@ -210,8 +210,8 @@ def test_what_to_do_next_is_the_advice_of_the_line_that_cost_most():
     ]  # fmt: skip
     judged = Report("class/anna", False, 90, rows, "bubblewrap", RECORD)
     assert html_report.next_step(judged) == "mend the half one"
-    found = harmless(html_report.render(judged, empty_run()))
-    kinds = [attributes["class"] for attributes in found.all("tr") if "id" in attributes]
+    page = harmless(html_report.render(judged, empty_run()))
+    kinds = [attributes["class"] for attributes in page.all("tr") if "id" in attributes]
     assert kinds == ["unmet", "unmet", "excused", "not_judged", "met"]
 
 
@@ -219,7 +219,7 @@ def observed_by(module: ModuleType, evidence: Evidence) -> str:
     return module.draw(evidence).observed
 
 
-def test_a_worker_whose_weights_part_is_named_with_the_update():
+def test_a_worker_whose_weights_differ_is_named_with_the_update():
     evidence = drawn_run()
     for update in evidence.workers[2].updates[6:]:
         update.weights = 5
@@ -236,7 +236,7 @@ def test_a_worker_that_stops_early_is_named_with_the_update():
     assert observed_by(weights, evidence) == "Worker 0 wrote nothing."
 
 
-def test_without_a_loss_module_the_reported_loss_is_drawn_and_said_to_be_that():
+def test_without_a_loss_module_the_reported_loss_is_drawn_and_called_reported():
     evidence = drawn_run()
     for each in evidence.workers:
         for update in each.updates:
@@ -245,7 +245,7 @@ def test_without_a_loss_module_the_reported_loss_is_drawn_and_said_to_be_that():
     assert "as reported" in drawn.svg and "metrics.jsonl reports 1 after epoch 1, 1 at the end" in drawn.observed
 
 
-def test_a_rate_that_parts_is_seen():
+def test_a_rate_that_differs_is_named_with_the_update():
     evidence = drawn_run()
     evidence.workers[3].updates[15].lr = [7.0]
     assert "rates differ from update 16 on" in observed_by(learning_rate, evidence)
@@ -275,7 +275,7 @@ def test_a_sample_of_the_shards_has_their_proportions_also_where_workers_take_tu
     assert all(0.23 < np.mean(sample == rank) < 0.27 for rank in range(WORKERS))
 
 
-def test_of_many_updates_the_strip_keeps_the_one_in_which_workers_part():
+def test_the_strip_of_many_updates_keeps_the_update_in_which_workers_differ():
     columns = [[0, 0, 0, 0]] * 500 + [[0, 0, 2, 0]] + [[0, 0, 0, 0]] * 500
     assert weights._binned(columns, 100).count([0, 0, 2, 0]) == 1
 
@@ -307,11 +307,11 @@ def hostile_report() -> Report:
 
 def test_a_hostile_run_puts_nothing_into_the_page_but_words():
     text = html_report.render(hostile_report(), hostile_run())
-    found = harmless(text)
+    page = harmless(text)
     assert "<script" not in text and len(text) < 2_000_000
     assert text.count("&lt;script&gt;alert(1)") > 20  # shown, as words
-    assert "$x_1$" in found.text and "{{ 7 * 7 }}" in found.text
-    assert "not finite or too large" in found.text
+    assert "$x_1$" in page.text and "{{ 7 * 7 }}" in page.text
+    assert "not finite or too large" in page.text
 
 
 def test_pictures_of_a_hostile_run_are_well_formed():
@@ -348,7 +348,7 @@ def seconds_and_bytes(judged: Report, evidence: Evidence, path: Path) -> tuple[f
     return time.process_time() - started, path.stat().st_size
 
 
-def test_a_full_size_page_is_small_and_soon_there(tmp_path: Path):
+def test_a_page_of_full_size_is_small_and_written_soon(tmp_path: Path):
     evidence = drawn_run(contract.load("full"))
     assert len(evidence.workers[0].updates) >= 780
     judged = grade.judge(evidence, "class/anna", RECORD)
