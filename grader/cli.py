@@ -78,7 +78,7 @@ def _build(subparsers: argparse._SubParsersAction) -> None:
 
 
 def _handout(subparsers: argparse._SubParsersAction) -> None:
-    about = "copy to a new folder what a learner's machine gets: no solutions, no hidden probes"
+    about = "copy to a new folder what a learner's machine gets: no solutions, no hidden test cases"
     add = _command(subparsers, "handout", about, commands.handout).add_argument
     add("target", type=Path, metavar="FOLDER", help="a new folder")
 

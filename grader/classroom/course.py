@@ -1,4 +1,4 @@
-"""A course folder: nbgrader's five directories, its gradebook and configuration, and the key of the hidden probes."""
+"""A course folder: nbgrader's five directories, its gradebook and configuration, and the key of the hidden test cases."""
 
 import os
 import re
@@ -115,7 +115,7 @@ class Course:
 
     @property
     def key(self) -> str:
-        """The key that hidden probes and secret test images are drawn with. Raises CourseError if there is none."""
+        """The key that hidden test cases and secret test images are drawn with. Raises CourseError if there is none."""
         self.check_key()
         return self._key_file.read_text()
 

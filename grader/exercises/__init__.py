@@ -1,4 +1,4 @@
-"""The lessons' function exercises as data: what is asked, probes drawn at random, and what a right answer is.
+"""The lessons' function exercises as data: what is asked, test cases drawn at random, and what a right answer is.
 
 Each exercise is a module in `definitions/`, in the folder of its lesson. The module has the exercise's id as its name
 and holds `EXERCISE`. A `Compared` exercise holds its reference and the common wrong formulas: its module stays with the
@@ -11,9 +11,11 @@ References add numbers with `math.fsum`. Python's `sum` compensates rounding fro
 
 import importlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+
+from grader.exercises.call_results import CallResult
 
 LESSONS = {
     "average_gradients": "lesson_03",
@@ -38,11 +40,17 @@ IDS = tuple(LESSONS)
 
 
 @dataclass(frozen=True)
-class Probe:
-    """Calls that are judged together (just one where a reference answers): positional arguments with their names."""
+class TestCase:
+    """The arguments of one call, by name and in order, and what the call should give.
+
+    A `Checked` exercise judges several calls together, and has neither `right` nor `wrong`. An exercise draws the
+    arguments. `test_cases.draw` adds the `right` result, and in `wrong` the result of each common mistake by its name.
+    """
 
     group: str
     calls: list[dict]
+    right: CallResult | None = None
+    wrong: dict[str, CallResult] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,7 +85,7 @@ class Mistakes(list[Mistake]):
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the answers to a probe's calls, and what to do; empty if nothing is."""
+    """What is wrong with the answers to the calls of a test case, and what to do; empty if nothing is."""
 
     seen: str = ""
     advice: str = ""
@@ -85,14 +93,14 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """What all exercises have. `id` serves as nbgrader's grade_id; `groups` are kinds of probes with their points."""
+    """What all exercises have. `id` serves as nbgrader's grade_id; `groups` has points by kind of test case."""
 
     id: str
     title: str
     signature: str
     statement: str
     groups: dict[str, int]
-    draw: Callable[[np.random.Generator], list[Probe]]
+    draw: Callable[[np.random.Generator], list[TestCase]]
 
     @property
     def function(self) -> str:

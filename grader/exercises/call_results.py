@@ -12,7 +12,7 @@ from grader.sandbox.guest_scripts.call_functions import TEXT, UnfitError, called
 MAX_SHOWN = 400  # characters of a call or an answer in a message
 
 
-class Outcome(BaseModel):
+class CallResult(BaseModel):
     """Just one of: `value`, the name of the error `raised` with what it `said`, or the reason why there is `none`."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -23,7 +23,7 @@ class Outcome(BaseModel):
     none: str = Field("", max_length=2 * TEXT)
 
     @model_validator(mode="after")
-    def _one_of_three(self) -> "Outcome":
+    def _one_of_three(self) -> "CallResult":
         if [self.value is not None, bool(self.raised), bool(self.none)].count(True) != 1:
             raise ValueError("just one of value, raised and none is needed")
         if self.value is not None:
@@ -37,20 +37,20 @@ class Outcome(BaseModel):
         return f"raised {shown(self.said or self.raised)}" if self.raised else f"gave no answer: {shown(self.none)}"
 
 
-GARBLED = Outcome(none="what came out of the sandbox is no answer")
+GARBLED = CallResult(none="what came out of the sandbox is no answer")
 
 
-def read(text: object) -> Outcome:
-    """The outcome in a text that came out of the sandbox; anything else becomes one without an answer."""
+def read(text: object) -> CallResult:
+    """The result in a text that came out of the sandbox; anything else becomes one without an answer."""
     try:
-        return Outcome.model_validate(json.loads(text))
+        return CallResult.model_validate(json.loads(text))
     except (TypeError, ValueError, RecursionError, UnfitError):
         return GARBLED
 
 
-def of_call(function: Callable, arguments: dict) -> Outcome:
+def of_call(function: Callable, arguments: dict) -> CallResult:
     """Call a function of one's own here."""
-    return Outcome.model_validate(called(function, arguments))
+    return CallResult.model_validate(called(function, arguments))
 
 
 def told(value: object) -> str:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from grader.exercises.call_results import Outcome
+from grader.exercises.call_results import CallResult
 
 KINDS = {bool: "True or False", str: "a text", list: "a list", int: "a number", float: "a number"}
 
@@ -20,13 +20,13 @@ class Tolerance:
         return math.isclose(one, right, rel_tol=self.relative, abs_tol=self.absolute)
 
 
-def difference(outcome: Outcome, right: Outcome, tolerance: Tolerance) -> str:
-    """In what an outcome differs from the right one; empty if it does not."""
+def difference(result: CallResult, right: CallResult, tolerance: Tolerance) -> str:
+    """In what a result differs from the right one; empty if it does not."""
     if right.raised:
-        return "" if outcome.raised == right.raised else f"it should raise {right.raised}"
-    if outcome.value is None:
+        return "" if result.raised == right.raised else f"it should raise {right.raised}"
+    if result.value is None:
         return f"{_kind(right.value)} is expected"
-    return _values(outcome.value, right.value, tolerance, "it")
+    return _values(result.value, right.value, tolerance, "it")
 
 
 def _values(one: object, right: object, tolerance: Tolerance, place: str) -> str:

@@ -1,34 +1,34 @@
-"""Judges the outcomes of an exercise's calls: points by group of probes, the first difference, the likely mistake."""
+"""Scores the results of an exercise's calls: points by group, the first difference, the likely mistake."""
 
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from grader import exercises
-from grader.exercises import Finding
-from grader.exercises.call_results import Outcome, shown, told
+from grader.exercises import Finding, TestCase
+from grader.exercises.call_results import CallResult, shown, told
 from grader.exercises.compare import Tolerance, difference
-from grader.exercises.test_cases import Question, Sheet
+from grader.exercises.test_cases import TestSuite
 
 ALONE = "The cell is tried by itself: what the function needs, imports included, has to stand in it."
 CALLS_SHOWN = 900  # letters
 
 
 @dataclass(frozen=True)
-class Group:
-    """A group of probes: how many of them were right, the first that was not, and the mistake if it is a known one."""
+class GroupScore:
+    """How many test cases of a group were right, the first that was not, and the mistake if it is a known one."""
 
     name: str
     points: float
     max: int
     right: int
-    probes: int
+    cases: int
     difference: str
     advice: str
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Score:
     """An exercise's points. `note` says what holds for all of it. All text is short and printable, not escaped."""
 
     id: str
@@ -36,15 +36,15 @@ class Judgement:
     points: float
     max: int
     note: str
-    groups: list[Group]
+    groups: list[GroupScore]
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What is wrong with the outcomes of one question; empty if nothing is. `mistakes`: those with the same outcome."""
+class ScoredCase:
+    """What is wrong with the results of one test case; empty if nothing is. `mistakes`: those with the same result."""
 
-    question: Question
-    outcomes: list[Outcome]
+    case: TestCase
+    results: list[CallResult]
     finding: Finding
     mistakes: list[str]
 
@@ -53,107 +53,107 @@ class Verdict:
         return not self.finding.seen
 
 
-def judge(sheet: Sheet, outcomes: list[Outcome], reveal: bool) -> Judgement:
-    """Judge one outcome for each of the sheet's calls. `reveal`: show the right answers, as for public probes."""
-    remaining = iter(outcomes)
-    verdicts = [_verdict(sheet, question, remaining, reveal) for question in sheet.questions]
-    note = _note(outcomes)
-    likely = [] if note else _likely(sheet, verdicts)
-    groups = [_group(sheet, name, verdicts, likely, worthless=bool(note)) for name in sheet.groups]
+def score(suite: TestSuite, results: list[CallResult], reveal: bool) -> Score:
+    """Score one result for each of the suite's calls. `reveal`: show the right answers, as for public test cases."""
+    remaining = iter(results)
+    scored = [_score_case(suite, case, remaining, reveal) for case in suite.cases]
+    note = _note(results)
+    likely = [] if note else _likely(suite, scored)
+    groups = [_group(suite, name, scored, likely, worthless=bool(note)) for name in suite.groups]
     points = round(sum(group.points for group in groups), 2)
-    return Judgement(sheet.id, sheet.title, points, sum(sheet.groups.values()), note, groups)
+    return Score(suite.id, suite.title, points, sum(suite.groups.values()), note, groups)
 
 
-def refused(sheet: Sheet, reason: str) -> Judgement:
+def refused(suite: TestSuite, reason: str) -> Score:
     """No points for a cell that was not tried at all."""
-    return judge(sheet, [Outcome(none=shown(reason))] * len(sheet.calls), reveal=False)
+    return score(suite, [CallResult(none=shown(reason))] * len(suite.calls), reveal=False)
 
 
-def _note(outcomes: list[Outcome]) -> str:
-    """What to say if all outcomes are the same: no right function answers alike whatever it is asked."""
-    if any(other != outcomes[0] for other in outcomes):
+def _note(results: list[CallResult]) -> str:
+    """What to say if all results are the same: no right function answers alike whatever it is asked."""
+    if any(other != results[0] for other in results):
         return ""
-    return f"Whatever it was asked, the function {outcomes[0]}"
+    return f"Whatever it was asked, the function {results[0]}"
 
 
-def _verdict(sheet: Sheet, question: Question, remaining: Iterator[Outcome], reveal: bool) -> Verdict:
-    outcomes = [next(remaining) for _ in question.calls]
-    if question.right is None:
-        return Verdict(question, outcomes, _properties(sheet, question, outcomes), [])
-    (given,), tolerance = outcomes, Tolerance(sheet.relative, sheet.absolute)
-    seen = difference(given, question.right, tolerance)
+def _score_case(suite: TestSuite, case: TestCase, remaining: Iterator[CallResult], reveal: bool) -> ScoredCase:
+    results = [next(remaining) for _ in case.calls]
+    if case.right is None:
+        return ScoredCase(case, results, _properties(suite, case, results), [])
+    (given,), tolerance = results, Tolerance(suite.relative, suite.absolute)
+    seen = difference(given, case.right, tolerance)
     if not seen:
-        return Verdict(question, outcomes, Finding(), [])
-    mistakes = [name for name, wrong in question.wrong.items() if not difference(given, wrong, tolerance)]
-    return Verdict(question, outcomes, Finding(_revealed(question.right) if reveal else seen), mistakes)
+        return ScoredCase(case, results, Finding(), [])
+    mistakes = [name for name, wrong in case.wrong.items() if not difference(given, wrong, tolerance)]
+    return ScoredCase(case, results, Finding(_revealed(case.right) if reveal else seen), mistakes)
 
 
-def _revealed(right: Outcome) -> str:
+def _revealed(right: CallResult) -> str:
     return f"it should raise {right.raised}" if right.raised else f"expected: {shown(told(right.value))}"
 
 
-def _properties(sheet: Sheet, question: Question, outcomes: list[Outcome]) -> Finding:
-    if any(given.value is None for given in outcomes):
+def _properties(suite: TestSuite, case: TestCase, results: list[CallResult]) -> Finding:
+    if any(given.value is None for given in results):
         return Finding("an answer is missing")
-    return exercises.get(sheet.id).judge(question.calls, [given.value for given in outcomes])
+    return exercises.get(suite.id).judge(case.calls, [given.value for given in results])
 
 
-def _likely(sheet: Sheet, verdicts: list[Verdict]) -> list[str]:
+def _likely(suite: TestSuite, scored: list[ScoredCase]) -> list[str]:
     """Mistakes that explain at least half of the answers in which they would show, those that explain most first."""
-    seen = {name for verdict in verdicts for name in verdict.mistakes}
-    shares = {name: _explained(sheet, verdicts, name) for name in sheet.sentences if name in seen}
+    seen = {name for scored_case in scored for name in scored_case.mistakes}
+    shares = {name: _explained(suite, scored, name) for name in suite.sentences if name in seen}
     return sorted((name for name in shares if shares[name][0] >= 0.5), key=shares.get, reverse=True)
 
 
-def _explained(sheet: Sheet, verdicts: list[Verdict], mistake: str) -> tuple[float, int]:
+def _explained(suite: TestSuite, scored: list[ScoredCase], mistake: str) -> tuple[float, int]:
     """Share and number of the answers that are what a mistake makes them, where that is not right."""
-    tolerance = Tolerance(sheet.relative, sheet.absolute)
-    showing = [v for v in verdicts if difference(v.question.wrong[mistake], v.question.right, tolerance)]
-    telling = [v for v in showing if not v.question.right.raised] or showing
-    explained = sum(mistake in verdict.mistakes for verdict in telling)
+    tolerance = Tolerance(suite.relative, suite.absolute)
+    showing = [v for v in scored if difference(v.case.wrong[mistake], v.case.right, tolerance)]
+    telling = [v for v in showing if not v.case.right.raised] or showing
+    explained = sum(mistake in scored_case.mistakes for scored_case in telling)
     return explained / max(1, len(telling)), explained
 
 
-def _group(sheet: Sheet, name: str, verdicts: list[Verdict], likely: list[str], worthless: bool) -> Group:
-    own = [verdict for verdict in verdicts if verdict.question.group == name]
-    wrong = [verdict for verdict in own if not verdict.right]
-    right, most = len(own) - len(wrong), sheet.groups[name]
+def _group(suite: TestSuite, name: str, scored: list[ScoredCase], likely: list[str], worthless: bool) -> GroupScore:
+    own = [scored_case for scored_case in scored if scored_case.case.group == name]
+    wrong = [scored_case for scored_case in own if not scored_case.right]
+    right, most = len(own) - len(wrong), suite.groups[name]
     points = 0.0 if worthless else round(most * right / len(own), 2)
     if not wrong:
-        return Group(name, points, most, right, len(own), "", "")
-    return Group(name, points, most, right, len(own), _described(sheet, wrong[0]), _advice(sheet, wrong, likely))
+        return GroupScore(name, points, most, right, len(own), "", "")
+    return GroupScore(name, points, most, right, len(own), _described(suite, wrong[0]), _advice(suite, wrong, likely))
 
 
-def _described(sheet: Sheet, verdict: Verdict) -> str:
-    """A question's calls with what came of them, and what is wrong; only the call without an answer if there is one."""
-    pairs = list(zip(verdict.question.calls, verdict.outcomes, strict=True))
+def _described(suite: TestSuite, scored_case: ScoredCase) -> str:
+    """The calls of a test case, their results and what is wrong. A call without a result is described alone."""
+    pairs = list(zip(scored_case.case.calls, scored_case.results, strict=True))
     missing = [pair for pair in pairs if pair[1].value is None][:1]
-    calls = [f"{_call(sheet, call)} {given}" for call, given in missing or pairs]
+    calls = [f"{_call(suite, call)} {given}" for call, given in missing or pairs]
     described = shown(", ".join(calls), CALLS_SHOWN)
-    right = verdict.question.right
+    right = scored_case.case.right
     tells_all = missing and missing[0][1].none and not (right and right.raised)
-    return described if tells_all else f"{described}; {shown(verdict.finding.seen)}"
+    return described if tells_all else f"{described}; {shown(scored_case.finding.seen)}"
 
 
-def _call(sheet: Sheet, arguments: dict) -> str:
-    return f"{sheet.function}({', '.join(map(told, arguments.values()))})"
+def _call(suite: TestSuite, arguments: dict) -> str:
+    return f"{suite.function}({', '.join(map(told, arguments.values()))})"
 
 
-def _advice(sheet: Sheet, wrong: list[Verdict], likely: list[str]) -> str:
+def _advice(suite: TestSuite, wrong: list[ScoredCase], likely: list[str]) -> str:
     """What the judge of properties advises, or the sentence of a likely mistake that explains half of a group's."""
-    counts = Counter(mistake for verdict in wrong for mistake in verdict.mistakes)
+    counts = Counter(mistake for scored_case in wrong for mistake in scored_case.mistakes)
     named = next((mistake for mistake in likely if 2 * counts[mistake] >= len(wrong)), None)
-    return sheet.sentences[named] if named else wrong[0].finding.advice
+    return suite.sentences[named] if named else wrong[0].finding.advice
 
 
-def as_text(judgement: Judgement) -> str:
-    """A judgement for a terminal or a notebook's output."""
-    lines = [f"{judgement.title}: {judgement.points:g} of {judgement.max} points"]
-    lines += [judgement.note] if judgement.note else []
-    for group in judgement.groups:
-        sign = "ok   " if group.right == group.probes else "wrong"
-        lines.append(f"{sign} {group.name}: {group.right} of {group.probes}")
-        details = [] if judgement.note else [group.difference, group.advice]
+def as_text(scored: Score) -> str:
+    """A score for a terminal or a notebook's output."""
+    lines = [f"{scored.title}: {scored.points:g} of {scored.max} points"]
+    lines += [scored.note] if scored.note else []
+    for group in scored.groups:
+        sign = "ok   " if group.right == group.cases else "wrong"
+        lines.append(f"{sign} {group.name}: {group.right} of {group.cases}")
+        details = [] if scored.note else [group.difference, group.advice]
         lines += [f"      {text}" for text in details if text]
     if any("NameError" in text for text in lines):
         lines.append(f"Does it use another cell's names or imports? {ALONE}")

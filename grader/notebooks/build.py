@@ -11,7 +11,7 @@ is output. Its cells are
     # %% locked="four_workers"    code that a learner cannot change, because nbgrader puts it back; worth 100 points, of
                                   which it earns the number that its last expression gives
 
-An exercise becomes three cells of nbgrader's: its statement (locked), the answer, and its check on public probes
+An exercise becomes three cells of nbgrader's: its statement (locked), the answer, and its check on public test cases
 (locked), which earns the exercise's points. Two builds write the same bytes: no cell id is drawn at random.
 """
 

@@ -1,4 +1,4 @@
-"""What a learner's machine gets of this repository: all that runs, no solutions, no hidden probes, no tests."""
+"""What a learner's machine gets of this repository: all that runs, no solutions, no hidden test cases, no tests."""
 
 import shutil
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Grades one student's submission for one assignment, and enters it into the gradebook.
 
-The student's answers are put into the released notebook. Hidden probes judge the exercises and the harness's report
-judges the four-worker program. Both judgements become the outputs of the notebook's check cells, because nbgrader reads
+The student's answers are put into the released notebook. Hidden test cases score the exercises, and the harness's report
+judges the four-worker program. Both scores become the outputs of the notebook's check cells, because nbgrader reads
 the points of a cell from its output. Points that an instructor has given by hand stay as they are.
 """
 
@@ -21,7 +21,7 @@ from grader.classroom.grading.rebuild import RebuiltNotebook
 from grader.classroom.grading.record import FOUR_WORKERS, Line, Record
 from grader.classroom.templates import template
 from grader.exercises import sandboxed, scoring
-from grader.exercises.scoring import Judgement
+from grader.exercises.scoring import Score
 from grader.exercises.test_cases import draw
 from grader.sandbox.isolation import Isolation
 
@@ -72,39 +72,39 @@ def _known_grade_cells(rebuilt: RebuiltNotebook) -> dict[str, NotebookNode]:
 def _grade_exercises(
     course: Course, rebuilt: RebuiltNotebook, cells: dict[str, NotebookNode], isolation: type[Isolation]
 ) -> list[Line]:
-    """Judge the exercises by hidden probes, and show the judgements in their check cells."""
+    """Score the exercises on hidden test cases, and show the scores in their check cells."""
     lines = []
     ids = [id.removesuffix(CHECK) for id in cells if id.endswith(CHECK)]
-    for judgement in _judge_exercises(course, rebuilt, ids, isolation):
-        _set_output(cells[judgement.id + CHECK], scoring.as_text(judgement), "", judgement.points)
-        lines += _exercise_lines(judgement)
+    for score in _judge_exercises(course, rebuilt, ids, isolation):
+        _set_output(cells[score.id + CHECK], scoring.as_text(score), "", score.points)
+        lines += _exercise_lines(score)
     return lines
 
 
 def _judge_exercises(
     course: Course, rebuilt: RebuiltNotebook, ids: list[str], isolation: type[Isolation]
-) -> list[Judgement]:
-    """The exercises' judgements in their order. An exercise without an answer has no points, and a reason."""
+) -> list[Score]:
+    """The exercises' scores in their order. An exercise without an answer has no points, and a reason."""
     sources = {id: rebuilt.sources[id] for id in ids if id in rebuilt.sources}
     graded = sandboxed.grade(sources, course.key, isolation) if sources else []
-    judgements = {judgement.id: judgement for judgement in graded}
+    scores = {score.id: score for score in graded}
     for id in ids:
-        if id not in judgements:
+        if id not in scores:
             reason = rebuilt.problems.get(id) or rebuilt.problems.get("", "there is no answer")
-            judgements[id] = scoring.refused(draw(exercises.get(id), course.key), reason)
-    return [judgements[id] for id in ids]
+            scores[id] = scoring.refused(draw(exercises.get(id), course.key), reason)
+    return [scores[id] for id in ids]
 
 
-def _exercise_lines(judgement: Judgement) -> Iterator[Line]:
-    """One line per group of probes, or a single line if one reason holds for all groups."""
-    if judgement.note:
+def _exercise_lines(score: Score) -> Iterator[Line]:
+    """One line per group of test cases, or a single line if one reason holds for all groups."""
+    if score.note:
         yield Line(
-            cell=judgement.id, name="an answer", points=judgement.points, max=judgement.max, message=judgement.note
+            cell=score.id, name="an answer", points=score.points, max=score.max, message=score.note
         )
         return
-    for group in judgement.groups:
+    for group in score.groups:
         message = "" if group.points == group.max else (group.advice or group.difference)
-        yield Line(cell=judgement.id, name=group.name, points=group.points, max=group.max, message=message)
+        yield Line(cell=score.id, name=group.name, points=group.points, max=group.max, message=message)
 
 
 def _grade_program(cell: NotebookNode, submission: StudentSubmission, report: ProgramReport | None) -> list[Line]:

@@ -14,7 +14,7 @@ FOUR_WORKERS = "four_workers"  # the grade_id of the cell that earns the four-wo
 
 
 class Line(BaseModel, frozen=True):
-    """A part of a grade cell's points: a group of an exercise's probes, or a line of the assignment's rubric."""
+    """A part of a grade cell's points: a group of an exercise's test cases, or a line of the assignment's rubric."""
 
     cell: str
     name: str

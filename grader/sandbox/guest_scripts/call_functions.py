@@ -2,9 +2,9 @@
 
     python main.py DATA ANSWER
 
-It is sent there as it stands, alone. DATA/questions.json holds the learner's cells and the arguments, no answers.
+It is sent there as it stands, alone. DATA/calls.json holds the learner's cells and the arguments, no answers.
 A child process loads a cell, and has each call answered by a process of its own: what a call crashes or changes does
-not matter to the next. After a hang another child goes on behind it. The outcome of a call is one of three, as JSON:
+not matter to the next. After a hang another child goes on behind it. The result of a call is one of three, as JSON:
 {"value": ...}, {"raised": NAME, "said": TEXT}, {"none": REASON}.
 """
 
@@ -24,7 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 ANSWER_BYTES = 4096  # of one answer, as JSON
-LINE_BYTES = ANSWER_BYTES + 64  # of one outcome
+LINE_BYTES = ANSWER_BYTES + 64  # of one result
 ELEMENTS = 2048  # of one list
 DEPTH = 6  # of lists in lists
 TEXT = 300  # letters of a message
@@ -77,7 +77,7 @@ def _not_an_answer(value: object) -> str:
 
 
 def called(function: Callable, arguments: dict) -> dict:
-    """The outcome of one call; `arguments` are passed by position, copied, so that the function may change them."""
+    """The result of one call; `arguments` are passed by position, copied, so that the function may change them."""
     try:
         value = plain(function(*json.loads(json.dumps(arguments)).values()))
         if (size := len(json.dumps(value))) > ANSWER_BYTES:
@@ -151,7 +151,7 @@ class Child:
         os.close(send)
 
     def line(self, end: float, late: str) -> str:
-        """The next line, or the outcome that says why there is none; `late` if it lasts until `end` (monotonic)."""
+        """The next line, or the result that says why there is none; `late` if it lasts until `end` (monotonic)."""
         while b"\n" not in self.buffer and len(self.buffer) < LINE_BYTES:
             ready, _, _ = select.select([self.pipe], [], [], max(0, end - time.monotonic()))
             part = os.read(self.pipe, 65536) if ready else b""
@@ -179,7 +179,7 @@ class Child:
 
 
 def none(reason: str) -> str:
-    """The outcome of a call without an answer."""
+    """The result of a call without an answer."""
     return json.dumps({"none": reason})
 
 
@@ -223,16 +223,16 @@ def _restrict() -> None:
 
 
 def _call_apart(function: Callable, arguments: dict) -> bytes:
-    """The outcome of a call in a process of its own."""
+    """The result of a call in a process of its own."""
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
         _leave_after(_call, function, arguments, send)
     os.close(send)
     with os.fdopen(receive, "rb") as pipe:
-        outcome = pipe.read(LINE_BYTES)
+        result = pipe.read(LINE_BYTES)
     _, status = os.waitpid(child, 0)
-    return outcome or none(_farewell(status)).encode()
+    return result or none(_farewell(status)).encode()
 
 
 def _call(function: Callable, arguments: dict, send: int) -> None:
@@ -242,23 +242,23 @@ def _call(function: Callable, arguments: dict, send: int) -> None:
 
 
 def answer(exercise: dict, call_seconds: float, exercise_seconds: float) -> list[str]:
-    """The outcomes of all calls of an exercise."""
-    end, calls, outcomes = time.monotonic() + exercise_seconds, exercise["calls"], []
-    while len(outcomes) < len(calls):
-        if outcomes and time.monotonic() >= end:
-            return outcomes + [none(NO_TIME)] * (len(calls) - len(outcomes))
+    """The results of all calls of an exercise."""
+    end, calls, results = time.monotonic() + exercise_seconds, exercise["calls"], []
+    while len(results) < len(calls):
+        if results and time.monotonic() >= end:
+            return results + [none(NO_TIME)] * (len(calls) - len(results))
         try:
-            told, hopeless = _answer_until_hang(exercise, calls[len(outcomes) :], call_seconds, end)
+            told, hopeless = _answer_until_hang(exercise, calls[len(results) :], call_seconds, end)
         except OSError as error:
             told, hopeless = [], none(f"no process could be started for it: {error.strerror}")
-        outcomes += told
+        results += told
         if hopeless:
-            return outcomes + [hopeless] * (len(calls) - len(outcomes))
-    return outcomes
+            return results + [hopeless] * (len(calls) - len(results))
+    return results
 
 
 def _answer_until_hang(exercise: dict, calls: list[dict], call_seconds: float, end: float) -> tuple[list[str], str]:
-    """One child's outcomes, with that of a hang as the last; and why no other child could answer, or ""."""
+    """One child's results, with that of a hang as the last; and why no other child could answer, or ""."""
     told: list[str] = []
     with contextlib.closing(Child(exercise, calls)) as child:
         loaded = child.line(end, "the cell itself does not come to an end: an endless loop?")
@@ -275,8 +275,8 @@ def _answer_until_hang(exercise: dict, calls: list[dict], call_seconds: float, e
 
 
 def main(data: str, path: str) -> None:
-    """Answer all exercises, one after the other, and write the outcomes as a list of lists of texts."""
-    asked = json.loads(Path(data, "questions.json").read_text())
+    """Answer all exercises, one after the other, and write the results as a list of lists of texts."""
+    asked = json.loads(Path(data, "calls.json").read_text())
     os.environ["OMP_NUM_THREADS"] = "1"  # a library with threads does not survive a fork
     for library in ("numpy", "torch"):
         if any(library in exercise["source"] for exercise in asked["exercises"]):

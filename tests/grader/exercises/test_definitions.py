@@ -1,4 +1,4 @@
-"""The function exercises, without a sandbox: their probes, references, named mistakes and public answers."""
+"""The function exercises, without a sandbox: their test cases, references, named mistakes and public answers."""
 
 import inspect
 import math
@@ -17,7 +17,7 @@ from nbformat.v4 import new_code_cell, new_notebook
 
 from grader import exercises
 from grader.exercises import Checked, Compared, scoring, test_cases
-from grader.exercises.call_results import Outcome, of_call, read, shown
+from grader.exercises.call_results import CallResult, of_call, read, shown
 from grader.exercises.compare import Tolerance, difference
 from grader.exercises.public_check import check_public
 from grader.sandbox.guest_scripts.call_functions import UnfitError, called, plain
@@ -29,9 +29,9 @@ UNCITED = {"step_time", "pipeline_rate", "updates_made"}  # arithmetic that need
 MISTAKES = [(id, mistake.name) for id in COMPARED for mistake in exercises.get(id).mistakes]
 
 
-def judged(id: str, function: Callable, key: str = "a key", reveal: bool = False) -> scoring.Judgement:
+def judged(id: str, function: Callable, key: str = "a key", reveal: bool = False) -> scoring.Score:
     drawn = test_cases.draw(exercises.get(id), key)
-    return scoring.judge(drawn, [of_call(function, call) for call in drawn.calls], reveal)
+    return scoring.score(drawn, [of_call(function, call) for call in drawn.calls], reveal)
 
 
 def mistake_of(id: str, name: str) -> exercises.Mistake:
@@ -44,8 +44,8 @@ def test_an_exercise_is_whole(id: str):
     names = [name.split(":")[0].strip() for name in exercise.signature.partition("(")[2].partition(")")[0].split(", ")]
     drawn = exercise.draw(np.random.default_rng(0))
     assert exercise.id == id and exercise.function.isidentifier() and 3 <= exercise.points <= 5
-    assert all(list(call) == names for probe in drawn for call in probe.calls)
-    assert {probe.group for probe in drawn} == set(exercise.groups)
+    assert all(list(call) == names for case in drawn for call in case.calls)
+    assert {case.group for case in drawn} == set(exercise.groups)
     assert ("arXiv:" in exercise.statement) == (id not in UNCITED)
     if isinstance(exercise, Compared):
         assert list(inspect.signature(exercise.reference).parameters) == names
@@ -53,17 +53,17 @@ def test_an_exercise_is_whole(id: str):
 
 def test_an_unknown_exercise_is_a_key_error():
     with pytest.raises(KeyError):
-        exercises.get("outcome")
+        exercises.get("unknown")
 
 
 @pytest.mark.parametrize("id", exercises.IDS)
-def test_the_key_decides_all_probes(id: str):
+def test_the_key_decides_all_test_cases(id: str):
     drawn = {key: test_cases.draw(exercises.get(id), key) for key in [*KEYS, test_cases.PUBLIC_KEY]}
     assert drawn[KEYS[0]] == test_cases.draw(exercises.get(id), KEYS[0])
     assert len({drawn[key].model_dump_json() for key in drawn}) == len(drawn)
 
 
-def test_a_hidden_probe_is_no_public_one():
+def test_a_hidden_test_case_is_no_public_one():
     drawn_wholly = {"squared_error", "step_time", "compare_arms", "momentum_correction", "updates_made"}
     for id in ("average_gradients", "ring_step", "noise_scale", "trust_ratio", "bug_zoo", *drawn_wholly):
         public = [str(call) for call in test_cases.public(id).calls]
@@ -75,7 +75,7 @@ def test_the_reference_gets_all_points_for_any_key(id: str):
     for key in KEYS:
         result = judged(id, exercises.get(id).reference, key)
         assert (result.points, result.note) == (exercises.get(id).points, "")
-        assert all(group.right == group.probes and not group.difference + group.advice for group in result.groups)
+        assert all(group.right == group.cases and not group.difference + group.advice for group in result.groups)
 
 
 @pytest.mark.parametrize(("id", "name"), MISTAKES)
@@ -147,7 +147,7 @@ def test_a_mistake_is_not_named_where_other_answers_speak_against_it():
         return size if update >= warmup else 1 + (size - 1) * update / warmup
 
     edge = judged("warmup_factor", without_check).groups[2]
-    assert (edge.right, edge.probes, edge.advice) == (4, 5, "")
+    assert (edge.right, edge.cases, edge.advice) == (4, 5, "")
     assert edge.difference.startswith("warmup_factor(-") and edge.difference.endswith("it should raise ValueError")
 
 
@@ -174,7 +174,7 @@ def test_a_function_that_always_fails_gets_nothing(error: type):
 def test_hidden_answers_are_not_shown_and_public_ones_are():
     wrong = mistake_of("trust_ratio", "inverse").function
     hidden, revealed = (judged("trust_ratio", wrong, reveal=reveal).groups[0].difference for reveal in (False, True))
-    drawn = test_cases.draw(exercises.get("trust_ratio"), "a key").questions[0]
+    drawn = test_cases.draw(exercises.get("trust_ratio"), "a key").cases[0]
     right = f"{drawn.right.value:.6g}"
     assert right not in hidden and "times as large" in hidden
     assert f"expected: {right}" in revealed
@@ -194,16 +194,16 @@ def test_the_bug_zoos_runs_keep_what_the_statement_promises():
 def test_the_compared_arms_are_as_far_apart_as_their_groups_say():
     """In standard errors, by NumPy: variances of the one kind or the other differ in what they answer at the border."""
     for key in KEYS:
-        for question in test_cases.draw(exercises.get("compare_arms"), key).questions[:-3]:
-            a, b = question.calls[0].values()
+        for case in test_cases.draw(exercises.get("compare_arms"), key).cases[:-3]:
+            a, b = case.calls[0].values()
             errors, biased = (
                 abs(np.mean(a) - np.mean(b)) / math.hypot(*(np.std(arm, ddof=ddof) / len(arm) ** 0.5 for arm in (a, b)))
                 for ddof in (1, 0)
             )
-            least, most = {"clear differences": (2.9, 10), "within the noise": (0, 1.7)}.get(question.group, (1.7, 2.4))
+            least, most = {"clear differences": (2.9, 10), "within the noise": (0, 1.7)}.get(case.group, (1.7, 2.4))
             assert least < errors < most and abs(errors - 2) > 0.01
-            assert (errors > 2) == (question.right.value != "no difference seen")
-            assert question.group != "near the border" or biased > 2
+            assert (errors > 2) == (case.right.value != "no difference seen")
+            assert case.group != "near the border" or biased > 2
 
 
 def test_the_squared_error_is_that_of_drawn_batches():
@@ -389,7 +389,7 @@ def test_wrong_shards_lose_their_own_points_and_are_explained(function: Callable
     ],
 )
 def test_a_difference_is_told_without_the_answer(value: object, right: object, said: str):
-    assert difference(Outcome(value=value), Outcome(value=right), Tolerance(1e-4, 1e-6)) == said
+    assert difference(CallResult(value=value), CallResult(value=right), Tolerance(1e-4, 1e-6)) == said
 
 
 @pytest.mark.parametrize(
@@ -453,8 +453,8 @@ def test_a_function_may_change_its_arguments():
         '{"value": ' + "[" * 100_000, '{"value": ' + "9" * 5000 + "}",
     ],
 )  # fmt: skip
-def test_text_that_is_no_outcome_is_no_answer(text: object):
-    assert read(text) == Outcome(none="what came out of the sandbox is no answer")
+def test_text_that_is_no_result_is_no_answer(text: object):
+    assert read(text) == CallResult(none="what came out of the sandbox is no answer")
 
 
 def test_what_is_shown_is_short_and_cannot_steer_a_terminal():
@@ -464,12 +464,12 @@ def test_what_is_shown_is_short_and_cannot_steer_a_terminal():
 # What a learner has.
 
 
-def test_the_public_probes_are_up_to_date():
+def test_the_public_test_cases_are_up_to_date():
     assert test_cases.PUBLIC.read_text() == test_cases.public_text(), "run: python -m grader.exercises"
 
 
 @pytest.mark.parametrize("id", exercises.IDS)
-def test_the_public_sheet_is_the_drawn_one(id: str):
+def test_the_public_suite_is_the_drawn_one(id: str):
     assert test_cases.public(id) == test_cases.draw(exercises.get(id), test_cases.PUBLIC_KEY)
 
 

@@ -1,4 +1,4 @@
-"""Learners' cells on probes in the sandbox: right ones in several styles, wrong ones, hostile ones."""
+"""Learners' cells on test cases in the sandbox: right ones in several styles, wrong ones, hostile ones."""
 
 import json
 from pathlib import Path
@@ -300,14 +300,14 @@ def updates_made(images, batch, workers, epochs):
 }
 
 
-def grade(cells: dict[str, str], key: str = "a key", isolation=Bubblewrap) -> dict[str, scoring.Judgement]:
+def grade(cells: dict[str, str], key: str = "a key", isolation=Bubblewrap) -> dict[str, scoring.Score]:
     results = sandboxed.grade(cells, key, isolation)
     assert [result.id for result in results] == list(cells)
     assert all(is_clear(result) for result in results)
     return {result.id: result for result in results}
 
 
-def is_clear(result: scoring.Judgement) -> bool:
+def is_clear(result: scoring.Score) -> bool:
     """Whether a result has points in its bounds, and short printable text wherever points are missing."""
     texts = [result.note, *(text for group in result.groups for text in (group.difference, group.advice))]
     return (
@@ -317,7 +317,7 @@ def is_clear(result: scoring.Judgement) -> bool:
     )
 
 
-def points(results: dict[str, scoring.Judgement]) -> dict[str, float]:
+def points(results: dict[str, scoring.Score]) -> dict[str, float]:
     return {id: result.points for id, result in results.items()}
 
 
@@ -403,7 +403,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     assert [group.points for group in results["bug_zoo"].groups] == [1, 1, 1, 1, 0]
 
 
-def test_the_same_key_gives_the_same_result_and_another_key_other_probes():
+def test_the_same_key_gives_the_same_result_and_another_key_other_test_cases():
     cells = {id: WRONG[id] for id in ("ring_step", "noise_scale")}
     first, again, other = (grade(cells, key) for key in ("a key", "a key", "another key"))
     assert first == again
@@ -435,7 +435,7 @@ def shard_indices(count, rank, size, seed, epoch):
 }
 
 
-def test_failures_of_all_kinds_cost_their_own_probes_and_are_named():
+def test_failures_of_all_kinds_cost_their_own_test_cases_and_are_named():
     results = grade(FAILING)
     said = {id: " ".join([result.note, *(g.difference for g in result.groups)]) for id, result in results.items()}
     assert points(results) == {**dict.fromkeys(FAILING, 0), "average_gradients": 3.67}
@@ -466,7 +466,7 @@ def test_cells_that_do_not_load_say_why():
         assert reason in results[id].note
 
 
-def test_a_hang_costs_its_own_probes(monkeypatch):
+def test_a_hang_costs_its_own_test_cases(monkeypatch):
     monkeypatch.setattr(sandboxed, "CALL_SECONDS", 2)
     monkeypatch.setattr(sandboxed, "EXERCISE_SECONDS", 5)
     endless = "    while len(counts) == 1: pass\n    images ="
@@ -488,7 +488,7 @@ seen = []
 for place in ("/submission", *sys.path):
     for folder, folders, files in os.walk(place):
         seen += [name for name in folders + files if name in ("exercises", "public.json", "trust_ratio.py")]
-asked = json.load(open("/submission/data/questions.json"))
+asked = json.load(open("/submission/data/calls.json"))
 def diagnose(symptoms):
     return str([seen, [sorted(exercise) for exercise in asked["exercises"]]])
 """
@@ -496,7 +496,7 @@ def diagnose(symptoms):
 
 def test_there_are_no_expected_answers_in_the_sandbox():
     drawn = test_cases.draw(exercises.get("bug_zoo"), "a key")
-    asked = json.loads(sandboxed.questions([drawn], {"bug_zoo": "cell"}))
+    asked = json.loads(sandboxed.requested_calls([drawn], {"bug_zoo": "cell"}))
     assert asked["exercises"] == [{"function": "diagnose", "source": "cell", "calls": drawn.calls}]
     note = grade({"bug_zoo": SPY})["bug_zoo"].note
     assert note.endswith("""gave "[[], [['calls', 'function', 'source']]]\"""")
@@ -518,7 +518,7 @@ def test_an_attack_on_what_asks_gains_nothing(attack: str, monkeypatch):
 
 # Whatever comes out of the sandbox.
 
-SHEETS = [test_cases.draw(exercises.get(id), "a key") for id in exercises.IDS]
+SUITES = [test_cases.draw(exercises.get(id), "a key") for id in exercises.IDS]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=3),
@@ -534,31 +534,31 @@ ANSWERS = st.lists(st.lists((OUTCOMES | JSON).map(json.dumps) | st.text() | JSON
 @given(st.binary() | JSON.map(json.dumps).map(str.encode) | ANSWERS.map(json.dumps).map(str.encode))
 @example(b"[" * 1_000_000)
 @example(b'["' + b"9" * 5_000 + b'"]')
-@example(json.dumps([["[" * 100_000] * 30] * len(SHEETS)).encode())
-@example(json.dumps([[json.dumps({"value": [5e-324] * 2000})] * 30] * len(SHEETS)).encode())
+@example(json.dumps([["[" * 100_000] * 30] * len(SUITES)).encode())
+@example(json.dumps([[json.dumps({"value": [5e-324] * 2000})] * 30] * len(SUITES)).encode())
 def test_whatever_comes_out_of_the_sandbox_is_a_clear_result_without_points(content: bytes):
-    results = sandboxed.judge(SHEETS, content)
+    results = sandboxed.score(SUITES, content)
     assert [result.id for result in results] == list(exercises.IDS)
     assert all(is_clear(result) for result in results)
     assert all(result.points < result.max for result in results)
 
 
 @settings(max_examples=examples(1000), deadline=None)
-@given(st.sampled_from(SHEETS), st.data())
-def test_any_values_in_the_right_places_are_a_clear_result(drawn: test_cases.Sheet, data: st.DataObject):
+@given(st.sampled_from(SUITES), st.data())
+def test_any_values_in_the_right_places_are_a_clear_result(drawn: test_cases.TestSuite, data: st.DataObject):
     """Answers of the right shape, some of them right: as near to a right result as made-up bytes come."""
     numbers = st.integers(-5, 60) | st.floats() | st.lists(st.integers(-5, 60) | st.floats(), max_size=5)
-    known = [question.right for question in drawn.questions if question.right]
-    right = st.sampled_from([outcome.model_dump(exclude_defaults=True) for outcome in known] or [{"value": [0]}])
-    outcomes = data.draw(st.lists(right | numbers.map(lambda value: {"value": value}), max_size=len(drawn.calls)))
-    (result,) = sandboxed.judge([drawn], json.dumps([[json.dumps(outcome) for outcome in outcomes]]).encode())
+    known = [case.right for case in drawn.cases if case.right]
+    right = st.sampled_from([result.model_dump(exclude_defaults=True) for result in known] or [{"value": [0]}])
+    results = data.draw(st.lists(right | numbers.map(lambda value: {"value": value}), max_size=len(drawn.calls)))
+    (result,) = sandboxed.score([drawn], json.dumps([[json.dumps(result) for result in results]]).encode())
     assert is_clear(result)
 
 
 def test_right_answers_in_the_right_places_get_all_points():
     drawn = test_cases.draw(exercises.get("ring_step"), "a key")
-    texts = [question.right.model_dump_json(exclude_defaults=True) for question in drawn.questions]
-    (result,) = sandboxed.judge([drawn], json.dumps([texts]).encode())
+    texts = [case.right.model_dump_json(exclude_defaults=True) for case in drawn.cases]
+    (result,) = sandboxed.score([drawn], json.dumps([texts]).encode())
     assert (result.points, result.note) == (4, "")
 
 

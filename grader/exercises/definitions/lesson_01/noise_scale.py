@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def _estimates(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> tuple[float, float]:
@@ -88,18 +88,18 @@ def _measured(draw: np.random.Generator, small: int, big: int) -> dict:
     return {"small_batch": small, "big_batch": big, **norms}
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
-    probes = []
+def _draw(draw: np.random.Generator) -> list[TestCase]:
+    cases = []
     for factor in (4, 8, 8, 2):
         small = 2 ** int(draw.integers(3, 9))
-        probes.append(Probe("two batch sizes", [_measured(draw, small, factor * small)]))
+        cases.append(TestCase("two batch sizes", [_measured(draw, small, factor * small)]))
     small = 2 ** int(draw.integers(3, 9))
     sizes = (small, small), (4 * small, small), (small, 4 * small)
     same, swapped, lost = (_measured(draw, *batches) for batches in sizes)
     lost["norm2_big"] = round(lost["norm2_small"] / int(draw.integers(5, 9)), 4)
     none, negative = ({**same, "small_batch": batch, "big_batch": 4 * small} for batch in (0, -small))
     impossible = same, swapped, lost, none, negative
-    return probes + [Probe("no estimate is possible", [measured]) for measured in impossible]
+    return cases + [TestCase("no estimate is possible", [measured]) for measured in impossible]
 
 
 EXERCISE = Compared(

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def _spread(gradients: list[list[float]]) -> float:
@@ -78,23 +78,23 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, length: int, examples: int, batch: int) -> Probe:
+def _case(draw: np.random.Generator, group: str, length: int, examples: int, batch: int) -> TestCase:
     values = draw.choice(np.arange(-900, 900), (examples, length), replace=False) / 100
-    return Probe(group, [{"gradients": values.tolist(), "batch": batch}])
+    return TestCase(group, [{"gradients": values.tolist(), "batch": batch}])
 
 
-def _alike(draw: np.random.Generator, group: str, examples: int) -> Probe:
+def _alike(draw: np.random.Generator, group: str, examples: int) -> TestCase:
     gradient = (draw.integers(1, 900, 3) / 100).tolist()
-    return Probe(group, [{"gradients": [gradient] * examples, "batch": int(draw.integers(2, 9))}])
+    return TestCase(group, [{"gradients": [gradient] * examples, "batch": int(draw.integers(2, 9))}])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     one, several, edge = "one number a gradient", "several numbers a gradient", "a batch of one, or equal gradients"
     return [
-        *(_probe(draw, one, 1, examples, batch) for examples, batch in ((4, 2), (5, 3))),
-        *(_probe(draw, several, length, examples, batch) for length, examples, batch in ((2, 5, 3), (3, 4, 2))),
-        _probe(draw, several, 3, 4, int(draw.integers(16, 65))),
-        _probe(draw, edge, 2, 5, 1),
+        *(_case(draw, one, 1, examples, batch) for examples, batch in ((4, 2), (5, 3))),
+        *(_case(draw, several, length, examples, batch) for length, examples, batch in ((2, 5, 3), (3, 4, 2))),
+        _case(draw, several, 3, 4, int(draw.integers(16, 65))),
+        _case(draw, edge, 2, 5, 1),
         *(_alike(draw, edge, examples) for examples in (4, 1)),
     ]
 

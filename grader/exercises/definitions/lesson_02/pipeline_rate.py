@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
@@ -67,17 +67,17 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, stages: int, overlapped: bool) -> Probe:
+def _case(draw: np.random.Generator, group: str, stages: int, overlapped: bool) -> TestCase:
     seconds = (draw.choice(np.arange(20, 500), stages, replace=False) / 1000).tolist()
-    return Probe(group, [{"seconds": seconds, "batch": 8 * int(draw.integers(2, 65)), "overlapped": overlapped}])
+    return TestCase(group, [{"seconds": seconds, "batch": 8 * int(draw.integers(2, 65)), "overlapped": overlapped}])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     edge = "one stage, or none"
     return [
-        *(_probe(draw, "one after the other", stages, False) for stages in (2, 3, 4)),
-        *(_probe(draw, "overlapped", stages, True) for stages in (2, 3, 4)),
-        *(_probe(draw, edge, stages, overlapped) for stages, overlapped in ((1, False), (1, True), (0, False))),
+        *(_case(draw, "one after the other", stages, False) for stages in (2, 3, 4)),
+        *(_case(draw, "overlapped", stages, True) for stages in (2, 3, 4)),
+        *(_case(draw, edge, stages, overlapped) for stages, overlapped in ((1, False), (1, True), (0, False))),
     ]
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def _line(xs: list[float], ys: list[float]) -> list[float]:
@@ -105,13 +105,13 @@ def _repeated(draw: np.random.Generator, count: int) -> list[int]:
     return [*sizes, *sizes[1:3]]
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     size = _sizes(draw, 1)
     noisy = _sizes(draw, 3), _repeated(draw, 5), _repeated(draw, 7)
     return [
-        *(Probe("times on a line", [_measured(draw, _sizes(draw, count), 0)]) for count in (2, 4)),
-        *(Probe("times with noise", [_measured(draw, sizes, 9)]) for sizes in noisy),
-        *(Probe("no line can be found", [_measured(draw, size * count, 9)]) for count in (1, 3)),
+        *(TestCase("times on a line", [_measured(draw, _sizes(draw, count), 0)]) for count in (2, 4)),
+        *(TestCase("times with noise", [_measured(draw, sizes, 9)]) for sizes in noisy),
+        *(TestCase("no line can be found", [_measured(draw, size * count, 9)]) for count in (1, 3)),
     ]
 
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def average_gradients(gradients: list[list[float]], counts: list[int]) -> list[float]:
@@ -59,25 +59,25 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, counts: list[int]) -> Probe:
+def _case(draw: np.random.Generator, group: str, counts: list[int]) -> TestCase:
     values = draw.integers(-900, 900, (len(counts), draw.integers(2, 5))) / 100
-    return Probe(group, [{"gradients": values.tolist(), "counts": counts}])
+    return TestCase(group, [{"gradients": values.tolist(), "counts": counts}])
 
 
 def _unequal(draw: np.random.Generator, workers: int) -> list[int]:
     return (8 * draw.choice(np.arange(1, 17), workers, replace=False)).tolist()
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     equal = [[8 * int(draw.integers(1, 17))] * workers for workers in (2, 3, 4)]
     unequal = [_unequal(draw, workers) for workers in (2, 3, 3, 4)]
     idle = _unequal(draw, 3)
     idle[draw.integers(1, 3)] = 0
     edge = [_unequal(draw, 1), idle, [0, 0]]
     return [
-        *(_probe(draw, "equal shards", counts) for counts in equal),
-        *(_probe(draw, "unequal shards", counts) for counts in unequal),
-        *(_probe(draw, "one worker, or one without images", counts) for counts in edge),
+        *(_case(draw, "equal shards", counts) for counts in equal),
+        *(_case(draw, "unequal shards", counts) for counts in unequal),
+        *(_case(draw, "one worker, or one without images", counts) for counts in edge),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 Plan = tuple[int, int, bool]
 
@@ -74,21 +74,21 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(group: str, rank: int, step: int, size: int) -> Probe:
-    return Probe(group, [{"rank": rank, "step": step, "size": size}])
+def _case(group: str, rank: int, step: int, size: int) -> TestCase:
+    return TestCase(group, [{"rank": rank, "step": step, "size": size}])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     sizes = [3, 4, int(draw.integers(5, 13))]
     ranks = [int(draw.integers(1, most)) for most in (3, 4, sizes[2] - 2)]
     first = [(rank, step, size) for rank, size in zip(ranks, sizes, strict=True) for step in (0, 1, size - 2)]
     second = [(rank, step, size) for rank, size in zip(ranks, sizes, strict=True) for step in (size - 1, 2 * size - 3)]
     edge = "two workers, or no such step"
     return [
-        *(_probe("first half", *one) for one in dict.fromkeys(first)),
-        *(_probe("second half", *one) for one in second),
-        *(_probe(edge, 1, step, 2) for step in (0, 1)),
-        *(_probe(edge, 0, step, sizes[2]) for step in (-1, 2 * sizes[2] - 2)),
+        *(_case("first half", *one) for one in dict.fromkeys(first)),
+        *(_case("second half", *one) for one in second),
+        *(_case(edge, 1, step, 2) for step in (0, 1)),
+        *(_case(edge, 0, step, sizes[2]) for step in (-1, 2 * sizes[2] - 2)),
     ]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 Vector = list[float]
 State = list[list[Vector]]  # of all workers: state[worker][chunk]
@@ -98,22 +98,22 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, lengths: list[int], step: int) -> Probe:
+def _case(draw: np.random.Generator, group: str, lengths: list[int], step: int) -> TestCase:
     size = len(lengths)
     chunks = [[draw.integers(1, 50, length).tolist() for length in lengths] for _ in range(size)]
-    return Probe(group, [{"chunks": chunks, "step": step}])
+    return TestCase(group, [{"chunks": chunks, "step": step}])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     last = int(draw.integers(2, 4))
     return [
-        _probe(draw, "first step", [2] * 3, 0),
-        _probe(draw, "first step", [1] * 4, 0),
-        _probe(draw, "later steps", [2] * 3, 1),
-        _probe(draw, "later steps", [1] * 4, 1),
-        _probe(draw, "later steps", [1] * 5, last),
-        _probe(draw, "two workers, or chunks of unequal length", [2, 1], 0),
-        _probe(draw, "two workers, or chunks of unequal length", [2, 2, 1], 1),
+        _case(draw, "first step", [2] * 3, 0),
+        _case(draw, "first step", [1] * 4, 0),
+        _case(draw, "later steps", [2] * 3, 1),
+        _case(draw, "later steps", [1] * 4, 1),
+        _case(draw, "later steps", [1] * 5, last),
+        _case(draw, "two workers, or chunks of unequal length", [2, 1], 0),
+        _case(draw, "two workers, or chunks of unequal length", [2, 2, 1], 1),
     ]
 
 

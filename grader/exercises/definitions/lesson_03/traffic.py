@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 SERVER, RING = "parameter server", "ring"
 
@@ -82,19 +82,19 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, scheme: str, workers: int) -> Probe:
+def _case(draw: np.random.Generator, group: str, scheme: str, workers: int) -> TestCase:
     size = 4 * workers * int(draw.integers(1000, 1_000_000))
-    return Probe(group, [{"scheme": scheme, "workers": workers, "size": size}])
+    return TestCase(group, [{"scheme": scheme, "workers": workers, "size": size}])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     workers = draw.choice(np.arange(3, 17), (2, 3), replace=False).tolist()
     edge = "one worker, or another scheme"
     return [
-        *(_probe(draw, "parameter server", SERVER, count) for count in workers[0]),
-        *(_probe(draw, "ring", RING, count) for count in workers[1]),
-        *(_probe(draw, edge, scheme, 1) for scheme in (SERVER, RING)),
-        _probe(draw, edge, str(draw.choice(["tree", "gossip", "Ring"])), workers[0][0]),
+        *(_case(draw, "parameter server", SERVER, count) for count in workers[0]),
+        *(_case(draw, "ring", RING, count) for count in workers[1]),
+        *(_case(draw, edge, scheme, 1) for scheme in (SERVER, RING)),
+        _case(draw, edge, str(draw.choice(["tree", "gossip", "Ring"])), workers[0][0]),
     ]
 
 

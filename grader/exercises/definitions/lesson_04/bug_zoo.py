@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 Symptoms = dict[str, object]
 
@@ -127,7 +127,7 @@ def _padded(draw: np.random.Generator, run: Symptoms) -> Symptoms:
 
 
 Bug = Callable[[np.random.Generator, Symptoms], Symptoms]
-# Of each bug the two cases that are probed.
+# Of each bug the two cases that are tested.
 BUGS: dict[str, tuple[Bug, Bug]] = {
     "identical shards": (_one_shard, _all_images),
     "no broadcast": (_no_broadcast, _no_broadcast),
@@ -137,12 +137,12 @@ BUGS: dict[str, tuple[Bug, Bug]] = {
 }
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
-    probes = []
+def _draw(draw: np.random.Generator) -> list[TestCase]:
+    cases = []
     for name, bugs in BUGS.items():
         for bug, run in [(bug, _healthy(draw)) for bug in bugs]:
-            probes.append(Probe(name, [{"symptoms": {**run, **bug(draw, run)}}]))
-    return probes
+            cases.append(TestCase(name, [{"symptoms": {**run, **bug(draw, run)}}]))
+    return cases
 
 
 EXERCISE = Compared(

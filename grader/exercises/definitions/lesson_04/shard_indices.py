@@ -4,7 +4,7 @@ from itertools import combinations
 
 import numpy as np
 
-from grader.exercises import Checked, Finding, Probe
+from grader.exercises import Checked, Finding, TestCase
 
 Call = dict[str, int]
 
@@ -97,33 +97,33 @@ def _times(call: Call, shard: list[int], other: Call, other_shard: list[int]) ->
     return Finding()
 
 
-def _epoch(draw: np.random.Generator, group: str, count: int, size: int) -> Probe:
+def _epoch(draw: np.random.Generator, group: str, count: int, size: int) -> TestCase:
     """All workers' calls for one epoch."""
     seed, epoch = int(draw.integers(1000)), int(draw.integers(20))
     ranks = draw.permutation(size).tolist()
-    return Probe(group, [{"count": count, "rank": r, "size": size, "seed": seed, "epoch": epoch} for r in ranks])
+    return TestCase(group, [{"count": count, "rank": r, "size": size, "seed": seed, "epoch": epoch} for r in ranks])
 
 
-def _again(draw: np.random.Generator, size: int) -> Probe:
+def _again(draw: np.random.Generator, size: int) -> TestCase:
     """One worker's calls for an epoch, the next one, the first once more, and another seed."""
     fixed = {"count": size * int(draw.integers(12, 20)), "rank": int(draw.integers(size)), "size": size}
     seed = int(draw.integers(1000))
     other = seed + int(draw.integers(2, 1000))  # seed + 1 is the next epoch to whoever adds the two
     epoch = int(draw.integers(20))
     times = (seed, epoch), (seed, epoch + 1), (seed, epoch), (other, epoch)
-    return Probe("another order each epoch", [{**fixed, "seed": seed, "epoch": epoch} for seed, epoch in times])
+    return TestCase("another order each epoch", [{**fixed, "seed": seed, "epoch": epoch} for seed, epoch in times])
 
 
-def _epochs(draw: np.random.Generator) -> Probe:
+def _epochs(draw: np.random.Generator) -> TestCase:
     """All workers' calls for three epochs, with images left over; shards so large that they differ by chance too."""
     size, seed, first = 3, int(draw.integers(1000)), int(draw.integers(20))
     count = size * int(draw.integers(12, 20)) + 2
     times = [(rank, first + later) for later in range(3) for rank in range(size)]
     calls = [{"count": count, "rank": rank, "size": size, "seed": seed, "epoch": epoch} for rank, epoch in times]
-    return Probe("another order each epoch", calls)
+    return TestCase("another order each epoch", calls)
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     return [
         *(_epoch(draw, "one epoch", size * int(draw.integers(3, 7)), size) for size in (2, 3, 4, 1)),
         *(

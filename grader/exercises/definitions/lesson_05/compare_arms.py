@@ -5,7 +5,7 @@ from statistics import fmean, pvariance, variance
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 NO_DIFFERENCE = "no difference seen"
 
@@ -142,25 +142,25 @@ def _wanted(arms: list[list[float]], group: str, errors: tuple[float, float]) ->
     return _similar(arms) and _telling(arms, group) and (errors != LEAST or _best_is_behind(arms))
 
 
-def _probe(
+def _case(
     draw: np.random.Generator, group: str, errors: tuple[float, float], sizes: tuple[int, int], ahead: str
-) -> Probe:
+) -> TestCase:
     """Means that lie so many standard errors apart, from and to; where that is least, the best seed is the other's."""
     arms = None
     while arms is None or not _wanted(arms, group, errors):
         arms = _moved(_arms(draw, sizes), draw.uniform(*errors))
     first, second = arms
-    return Probe(group, [{"a": first, "b": second} if ahead == "a" else {"a": second, "b": first}])
+    return TestCase(group, [{"a": first, "b": second} if ahead == "a" else {"a": second, "b": first}])
 
 
-def _single(draw: np.random.Generator, sizes: tuple[int, int]) -> Probe:
-    return Probe("an arm of one seed", [dict(zip("ab", _arms(draw, sizes), strict=True))])
+def _single(draw: np.random.Generator, sizes: tuple[int, int]) -> TestCase:
+    return TestCase("an arm of one seed", [dict(zip("ab", _arms(draw, sizes), strict=True))])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     ahead = ["ab", "ba"][draw.integers(2)]
-    probes = [_probe(draw, *kind, ahead[number % 2]) for number, kind in enumerate(KINDS)]
-    return [*probes, *(_single(draw, sizes) for sizes in ((1, 4), (5, 1), (1, 1)))]
+    cases = [_case(draw, *kind, ahead[number % 2]) for number, kind in enumerate(KINDS)]
+    return [*cases, *(_single(draw, sizes) for sizes in ((1, 4), (5, 1), (1, 1)))]
 
 
 EXERCISE = Compared(

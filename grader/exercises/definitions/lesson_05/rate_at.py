@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from grader.exercises import Compared, Mistakes, Probe
+from grader.exercises import Compared, Mistakes, TestCase
 
 
 @dataclass(frozen=True)
@@ -114,29 +114,29 @@ def _schedule(draw: np.random.Generator, rest: bool) -> tuple[dict, int]:
     return schedule, whole + rest
 
 
-def _probe(group: str, update: int, schedule: dict) -> Probe:
-    return Probe(group, [{"update": int(update), **schedule}])
+def _case(group: str, update: int, schedule: dict) -> TestCase:
+    return TestCase(group, [{"update": int(update), **schedule}])
 
 
-def _around(draw: np.random.Generator, group: str, rest: bool) -> list[Probe]:
+def _around(draw: np.random.Generator, group: str, rest: bool) -> list[TestCase]:
     """The last updates before decays, the first ones after them, and some in the middle of epochs."""
-    probes = []
+    cases = []
     for number, more in ((0, -1), (1, 0), (1, -1), (2, 0)):
         schedule, updates = _schedule(draw, rest)
-        probes.append(_probe(group, schedule["decay_epochs"][number] * updates + more, schedule))
+        cases.append(_case(group, schedule["decay_epochs"][number] * updates + more, schedule))
     for number, middle in ((0, -0.5), (0, 1.5), (1, 0.5)):
         schedule, updates = _schedule(draw, rest)
-        probes.append(_probe(group, (schedule["decay_epochs"][number] + middle) * updates, schedule))
-    return probes
+        cases.append(_case(group, (schedule["decay_epochs"][number] + middle) * updates, schedule))
+    return cases
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     before = "before the first decay"
     (early, updates), (constant, _) = _schedule(draw, False), _schedule(draw, True)
     return [
-        _probe(before, 0, early),
-        _probe(before, draw.integers(updates, 2 * updates), early),
-        _probe(before, draw.integers(1000, 9000), {**constant, "decay_epochs": []}),
+        _case(before, 0, early),
+        _case(before, draw.integers(updates, 2 * updates), early),
+        _case(before, draw.integers(1000, 9000), {**constant, "decay_epochs": []}),
         *_around(draw, "epochs of whole batches", rest=False),
         *_around(draw, "epochs with a last, smaller batch", rest=True),
     ]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def _moved(weight: float, velocity: float) -> list[float]:
@@ -87,7 +87,7 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, factor: float, moving: bool = True) -> Probe:
+def _case(draw: np.random.Generator, group: str, factor: float, moving: bool = True) -> TestCase:
     weight, velocity, gradient = draw.choice([-1, 1], 3) * draw.integers(20, 300, 3) / 100
     old_rate = draw.integers(5, 25) / 100  # new_rate stays below 1, where inside and outside are the same
     arguments = {
@@ -95,14 +95,14 @@ def _probe(draw: np.random.Generator, group: str, factor: float, moving: bool = 
         "momentum": float(draw.choice([0.5, 0.8, 0.9])),
         "old_rate": float(old_rate), "new_rate": round(float(old_rate * factor), 4),
     }  # fmt: skip
-    return Probe(group, [arguments])
+    return TestCase(group, [arguments])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     return [
-        *(_probe(draw, "the rate stays", 1) for _ in range(2)),
-        *(_probe(draw, "the rate changes", factor) for factor in (0.1, 2, 4, draw.integers(11, 16) / 10)),
-        *(_probe(draw, "no velocity yet", factor, moving=False) for factor in (0.1, 4)),
+        *(_case(draw, "the rate stays", 1) for _ in range(2)),
+        *(_case(draw, "the rate changes", factor) for factor in (0.1, 2, 4, draw.integers(11, 16) / 10)),
+        *(_case(draw, "no velocity yet", factor, moving=False) for factor in (0.1, 4)),
     ]
 
 

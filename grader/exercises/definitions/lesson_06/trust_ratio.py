@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def _norm(vector: list[float]) -> float:
@@ -66,9 +66,9 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(group: str, weights: np.ndarray, direction: np.ndarray, decay: float) -> Probe:
+def _case(group: str, weights: np.ndarray, direction: np.ndarray, decay: float) -> TestCase:
     arguments = {"weights": weights.tolist(), "direction": direction.tolist(), "decay": float(decay)}
-    return Probe(group, [arguments])
+    return TestCase(group, [arguments])
 
 
 def _drawn(draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -77,16 +77,16 @@ def _drawn(draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return tuple(signs * draw.integers(10, 300, signs.shape) / np.array([[100], [200]]))
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     plain, decayed, edge = "without weight decay", "with weight decay", "a norm is 0"
     weights, direction = _drawn(draw)
     none, half = np.zeros(len(weights)), 0.5
     return [
-        *(_probe(plain, *_drawn(draw), 0.0) for _ in range(3)),
-        *(_probe(decayed, *_drawn(draw), draw.integers(20, 100) / 100) for _ in range(4)),
-        _probe(edge, none, direction, half),
-        _probe(edge, weights, none, 0.0),
-        _probe(edge, weights, -half * weights, half),
+        *(_case(plain, *_drawn(draw), 0.0) for _ in range(3)),
+        *(_case(decayed, *_drawn(draw), draw.integers(20, 100) / 100) for _ in range(4)),
+        _case(edge, none, direction, half),
+        _case(edge, weights, none, 0.0),
+        _case(edge, weights, -half * weights, half),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def warmup_factor(update: int, warmup: int, size: int) -> float:
@@ -72,21 +72,21 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(group: str, update: int, warmup: int, size: int) -> Probe:
-    return Probe(group, [{"update": int(update), "warmup": int(warmup), "size": int(size)}])
+def _case(group: str, update: int, warmup: int, size: int) -> TestCase:
+    return TestCase(group, [{"update": int(update), "warmup": int(warmup), "size": int(size)}])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     during, after, edge = "during the warmup", "from its end on", "no warmup, or arguments that cannot be"
-    probes = []
+    cases = []
     for size in draw.choice([2, 4, 8, 16, 64], 4, replace=False):
         warmup = draw.integers(10, 500)
-        probes.append(_probe(during, draw.integers(2, warmup - 1), warmup, size))
+        cases.append(_case(during, draw.integers(2, warmup - 1), warmup, size))
     warmup, size = draw.integers(10, 500), draw.integers(2, 65)
-    probes.append(_probe(during, 0, warmup, size))
-    probes += [_probe(after, warmup + more, warmup, size) for more in (0, 1, draw.integers(2, 500))]
+    cases.append(_case(during, 0, warmup, size))
+    cases += [_case(after, warmup + more, warmup, size) for more in (0, 1, draw.integers(2, 500))]
     impossible = (-draw.integers(1, 9), warmup, size), (0, -draw.integers(1, 9), size), (0, warmup, 0)
-    return probes + [_probe(edge, *arguments) for arguments in ((0, 0, size), (warmup // 2, warmup, 1), *impossible)]
+    return cases + [_case(edge, *arguments) for arguments in ((0, 0, size), (warmup // 2, warmup, 1), *impossible)]
 
 
 EXERCISE = Compared(

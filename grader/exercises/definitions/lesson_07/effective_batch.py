@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def effective_batch(workers: int, batch: int, sharded: bool, same_seed: bool) -> int:
@@ -53,16 +53,16 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, sharded: bool, same_seed: bool) -> Probe:
+def _case(draw: np.random.Generator, group: str, sharded: bool, same_seed: bool) -> TestCase:
     workers, batch = int(draw.integers(2, 65)), 8 * int(draw.integers(2, 65))
-    return Probe(group, [{"workers": workers, "batch": batch, "sharded": sharded, "same_seed": same_seed}])
+    return TestCase(group, [{"workers": workers, "batch": batch, "sharded": sharded, "same_seed": same_seed}])
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     return [
-        *(_probe(draw, "shards", True, same_seed) for same_seed in (True, False, True, False)),
-        *(_probe(draw, "no shards, different seeds", False, False) for _ in range(2)),
-        *(_probe(draw, "no shards, one seed", False, True) for _ in range(2)),
+        *(_case(draw, "shards", True, same_seed) for same_seed in (True, False, True, False)),
+        *(_case(draw, "no shards, different seeds", False, False) for _ in range(2)),
+        *(_case(draw, "no shards, one seed", False, True) for _ in range(2)),
     ]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from grader.exercises import Compared, Mistake, Probe
+from grader.exercises import Compared, Mistake, TestCase
 
 
 def _batches(images: int, batch: int) -> int:
@@ -63,20 +63,22 @@ MISTAKES = (
 )  # fmt: skip
 
 
-def _probe(draw: np.random.Generator, group: str, last: float, leftover: bool) -> Probe:
+def _case(draw: np.random.Generator, group: str, last: float, leftover: bool) -> TestCase:
     """`last`: how large the last batch of a shard is, as a share of a batch. `leftover`: whether images are."""
     workers, batch = int(draw.integers(2, 17)), 8 * int(draw.integers(2, 33))
     shard = batch * int(draw.integers(20, 200)) + int(batch * last)
     images = workers * shard + (int(draw.integers(1, workers)) if leftover else 0)
-    return Probe(group, [{"images": images, "batch": batch, "workers": workers, "epochs": int(draw.integers(3, 30))}])
+    return TestCase(
+        group, [{"images": images, "batch": batch, "workers": workers, "epochs": int(draw.integers(3, 30))}]
+    )
 
 
-def _draw(draw: np.random.Generator) -> list[Probe]:
+def _draw(draw: np.random.Generator) -> list[TestCase]:
     lasts = draw.uniform(0.1, 0.5, 2)
     return [
-        *(_probe(draw, "shards of whole batches", 0, leftover=False) for _ in range(2)),
-        *(_probe(draw, "a last, smaller batch", last, leftover=False) for last in lasts),
-        *(_probe(draw, "images left over", 0, leftover=True) for _ in range(2)),
+        *(_case(draw, "shards of whole batches", 0, leftover=False) for _ in range(2)),
+        *(_case(draw, "a last, smaller batch", last, leftover=False) for last in lasts),
+        *(_case(draw, "images left over", 0, leftover=True) for _ in range(2)),
     ]
 
 
