@@ -1,4 +1,4 @@
-"""What came of one call of a function, as far as the grader believes it: an answer, an error, or neither."""
+"""The validated result of one call of a function: an answer, an error, or neither."""
 
 import json
 from collections.abc import Callable
@@ -49,7 +49,7 @@ def read(text: object) -> CallResult:
 
 
 def of_call(function: Callable, arguments: dict) -> CallResult:
-    """Call a function of one's own here."""
+    """Call a trusted function in this process."""
     return CallResult.model_validate(called(function, arguments))
 
 

@@ -1,4 +1,4 @@
-"""Compares an answer with the right one within a tolerance, and says in what it differs without giving it away."""
+"""Compares an answer with the right one within a tolerance. The difference is described without the right answer."""
 
 import math
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class Tolerance:
 
 
 def difference(result: CallResult, right: CallResult, tolerance: Tolerance) -> str:
-    """In what a result differs from the right one; empty if it does not."""
+    """How a result differs from the right one. The text is empty if the two are equal."""
     if right.raised:
         return "" if result.raised == right.raised else f"it should raise {right.raised}"
     if result.value is None:

@@ -1,6 +1,6 @@
-"""Grades learners' functions: their cells run in the sandbox, and only what the functions answer comes back.
+"""Grades learners' functions. Their cells run in the sandbox, and only the results of the calls come back.
 
-The test cases are drawn for a key that the learner does not know. `public_check` is what the learner runs.
+The test cases are drawn for a key that the learner does not know. A learner runs `public_check`.
 """
 
 import json
@@ -27,7 +27,7 @@ def grade(cells: Mapping[str, str], key: str, isolation: type[Isolation]) -> lis
     """Judge the cells of one learner, by exercise id, in one start of the sandbox; the same key gives the same result.
 
     A cell is all the code that the function needs, imports included. Raises KeyError for an unknown id, and
-    isolation.IsolationError if the sandbox cannot be had; whatever a cell does is a result.
+    isolation.IsolationError if the sandbox cannot start. Whatever a cell does gives a score, never an exception.
     """
     suites = [draw(exercises.get(id), key) for id in cells]
     fitting = [suite for suite in suites if len(cells[suite.id].encode(errors="replace")) <= MAX_CELL_BYTES]
@@ -52,7 +52,7 @@ def _grade_fitting(suites: list[TestSuite], cells: Mapping[str, str], isolation:
 
 
 def requested_calls(suites: list[TestSuite], cells: Mapping[str, str]) -> bytes:
-    """What goes into the sandbox: cells and arguments, nothing else of the suites."""
+    """The input of the sandbox as JSON. It holds cells and arguments, and no right results."""
     asked = [{"function": suite.function, "source": cells[suite.id], "calls": suite.calls} for suite in suites]
     limits = {"call_seconds": CALL_SECONDS, "exercise_seconds": EXERCISE_SECONDS}
     return json.dumps({**limits, "exercises": asked}).encode()
@@ -72,6 +72,6 @@ def score(suites: list[TestSuite], content: bytes) -> list[Score]:
 
 
 def _results(suite: TestSuite, texts: object) -> list[CallResult]:
-    """As many results as the suite has calls."""
+    """Read one result for each call of the suite. A missing result becomes one without an answer."""
     texts = texts if isinstance(texts, list) else []
     return [read(texts[at] if at < len(texts) else None) for at in range(len(suite.calls))]

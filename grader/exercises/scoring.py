@@ -11,7 +11,7 @@ from grader.exercises.compare import Tolerance, difference
 from grader.exercises.test_cases import TestSuite
 
 ALONE = "The cell is tried by itself: what the function needs, imports included, has to stand in it."
-CALLS_SHOWN = 900  # letters
+CALLS_SHOWN = 900  # characters: a description of calls must stay readable in a notebook
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class GroupScore:
 
 @dataclass(frozen=True)
 class Score:
-    """An exercise's points. `note` says what holds for all of it. All text is short and printable, not escaped."""
+    """The points of an exercise. `note` applies to all groups. All text is short and printable, but not escaped."""
 
     id: str
     title: str
@@ -65,7 +65,7 @@ def score(suite: TestSuite, results: list[CallResult], reveal: bool) -> Score:
 
 
 def refused(suite: TestSuite, reason: str) -> Score:
-    """No points for a cell that was not tried at all."""
+    """The score of a cell that was not run: no points, and the reason."""
     return score(suite, [CallResult(none=shown(reason))] * len(suite.calls), reveal=False)
 
 

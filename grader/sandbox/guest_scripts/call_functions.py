@@ -1,10 +1,12 @@
-"""Runs inside the sandbox: calls a learner's functions as asked, and writes down what came of each call.
+"""Runs inside the sandbox: calls a learner's functions and writes the result of each call.
 
     python main.py DATA ANSWER
 
-It is sent there as it stands, alone. DATA/calls.json holds the learner's cells and the arguments, no answers.
-A child process loads a cell, and has each call answered by a process of its own: what a call crashes or changes does
-not matter to the next. After a hang another child goes on behind it. The result of a call is one of three, as JSON:
+This file is copied into the sandbox alone, so it imports nothing else of the grader. DATA/calls.json holds the
+learner's cells and the arguments. It holds no right answers.
+A child process loads a cell. It starts a process of its own for each call, so that a crash or a changed variable does
+not affect the next call. After a call that hangs, another child continues with the next call. The result of a call is
+one of three JSON objects:
 {"value": ...}, {"raised": NAME, "said": TEXT}, {"none": REASON}.
 """
 
@@ -23,13 +25,13 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-ANSWER_BYTES = 4096  # of one answer, as JSON
-LINE_BYTES = ANSWER_BYTES + 64  # of one result
-ELEMENTS = 2048  # of one list
-DEPTH = 6  # of lists in lists
-TEXT = 300  # letters of a message
+ANSWER_BYTES = 4096  # limit of one answer as JSON
+LINE_BYTES = ANSWER_BYTES + 64  # limit of one result as JSON: an answer and its key
+ELEMENTS = 2048  # limit of one list's length
+DEPTH = 6  # limit of lists inside lists
+TEXT = 300  # limit of a message, in characters
 CELL = "cell"  # the file name in tracebacks
-DATA_BYTES = 2 * 2**30  # memory of a child
+DATA_BYTES = 2 * 2**30  # limit of a child's memory
 FILE_BYTES = 2**20
 NO_TIME = "no time is left: the calls before it took too long"
 
@@ -137,9 +139,9 @@ def _compiled(source: str) -> types.CodeType:
 
 
 class Child:
-    """A process that loads a cell and has calls answered, a line each; the first line is {} once the cell is loaded.
+    """A process that loads a cell and answers calls. It writes {} when the cell is loaded, then one line per call.
 
-    `gone` tells that no more will come of it. Raises OSError if there can be no more processes.
+    `gone` is true once the process has ended. Raises OSError if the system allows no more processes.
     """
 
     def __init__(self, exercise: dict, calls: list[dict]):
@@ -163,13 +165,13 @@ class Child:
         return line[:LINE_BYTES].decode(errors="replace")
 
     def close(self) -> None:
-        """Kill the process, if it is still there, and those that it started."""
+        """Kill the process, if it still runs, and the processes that it started."""
         if self.id:
             self._kill()
         os.close(self.pipe)
 
     def _kill(self) -> int:
-        """The status with which it ended, as os.waitpid tells it."""
+        """Kill the process and return the status of os.waitpid."""
         for kill in (os.killpg, os.kill):  # the first fails before the child has made its group
             with contextlib.suppress(OSError):
                 kill(self.id, signal.SIGKILL)
@@ -190,7 +192,7 @@ def _farewell(status: int) -> str:
 
 
 def _leave_after(work: Callable, *arguments: object) -> None:
-    """What a forked process does: it never returns."""
+    """Do the work of a forked process and end the process. This function never returns."""
     status = 1
     try:
         work(*arguments)
@@ -214,7 +216,7 @@ def _work(exercise: dict, calls: list[dict], send: int) -> None:
 def _restrict() -> None:
     os.setpgid(0, 0)
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # what a cell prints is no answer
+    for stream in (0, 1, 2):  # what a cell prints must not be read as an answer
         os.dup2(null, stream)
     limits = {resource.RLIMIT_DATA: DATA_BYTES, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_CORE: 0}
     for limit, value in limits.items():
@@ -258,7 +260,7 @@ def answer(exercise: dict, call_seconds: float, exercise_seconds: float) -> list
 
 
 def _answer_until_hang(exercise: dict, calls: list[dict], call_seconds: float, end: float) -> tuple[list[str], str]:
-    """One child's results, with that of a hang as the last; and why no other child could answer, or ""."""
+    """Return one child's results, up to a hang, and the reason why no other child could answer (or "")."""
     told: list[str] = []
     with contextlib.closing(Child(exercise, calls)) as child:
         loaded = child.line(end, "the cell itself does not come to an end: an endless loop?")

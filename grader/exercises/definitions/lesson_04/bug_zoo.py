@@ -127,7 +127,7 @@ def _padded(draw: np.random.Generator, run: Symptoms) -> Symptoms:
 
 
 Bug = Callable[[np.random.Generator, Symptoms], Symptoms]
-# Of each bug the two cases that are tested.
+# Each bug has two test cases.
 BUGS: dict[str, tuple[Bug, Bug]] = {
     "identical shards": (_one_shard, _all_images),
     "no broadcast": (_no_broadcast, _no_broadcast),

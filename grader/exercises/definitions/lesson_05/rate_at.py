@@ -102,9 +102,9 @@ def _scaled_again(given: Arguments) -> float:
 
 
 def _schedule(draw: np.random.Generator, rest: bool) -> tuple[dict, int]:
-    """Arguments without an update, and the updates in an epoch; `rest`: with a last, smaller global batch.
+    """Draw all arguments except the update, and the updates in an epoch. With `rest`, the last global batch is smaller.
 
-    The images divide evenly among the workers: so whoever counts by shards, as the course's scripts do, is right too.
+    The images divide evenly among the workers. Counting by shards, as the course's scripts do, is right too.
     """
     batch, workers, whole = 8 * int(draw.integers(4, 17)), int(draw.integers(2, 5)), int(draw.integers(60, 99))
     images = workers * (whole * batch + (int(draw.integers(1, batch // 2 + 1)) if rest else 0))

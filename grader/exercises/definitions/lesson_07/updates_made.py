@@ -6,7 +6,7 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def _batches(images: int, batch: int) -> int:
-    """Batches of so many images, the last of which may be smaller."""
+    """The number of batches in so many images. The last batch may be smaller."""
     return -(-images // batch)
 
 
@@ -64,7 +64,10 @@ MISTAKES = (
 
 
 def _case(draw: np.random.Generator, group: str, last: float, leftover: bool) -> TestCase:
-    """`last`: how large the last batch of a shard is, as a share of a batch. `leftover`: whether images are."""
+    """Draw arguments. `last` is the size of a shard's last batch, as a share of a batch (0: no such batch).
+
+    With `leftover`, some images are left over.
+    """
     workers, batch = int(draw.integers(2, 17)), 8 * int(draw.integers(2, 33))
     shard = batch * int(draw.integers(20, 200)) + int(batch * last)
     images = workers * shard + (int(draw.integers(1, workers)) if leftover else 0)
