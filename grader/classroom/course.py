@@ -1,4 +1,4 @@
-"""A course folder: nbgrader's five directories, its gradebook and configuration, and the key of the hidden test cases."""
+"""A course folder: nbgrader's five directories, gradebook and configuration, and the key of the hidden test cases."""
 
 import os
 import re

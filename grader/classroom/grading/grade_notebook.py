@@ -1,7 +1,7 @@
 """Grades one student's submission for one assignment, and enters it into the gradebook.
 
-The student's answers are put into the released notebook. Hidden test cases score the exercises, and the harness's report
-judges the four-worker program. Both scores become the outputs of the notebook's check cells, because nbgrader reads
+The student's answers are put into the released notebook. Hidden test cases score the exercises, and the harness's
+report judges the four-worker program. Both scores become the outputs of the notebook's check cells, because nbgrader reads
 the points of a cell from its output. Points that an instructor has given by hand stay as they are.
 """
 
@@ -98,9 +98,7 @@ def _judge_exercises(
 def _exercise_lines(score: Score) -> Iterator[Line]:
     """One line per group of test cases, or a single line if one reason holds for all groups."""
     if score.note:
-        yield Line(
-            cell=score.id, name="an answer", points=score.points, max=score.max, message=score.note
-        )
+        yield Line(cell=score.id, name="an answer", points=score.points, max=score.max, message=score.note)
         return
     for group in score.groups:
         message = "" if group.points == group.max else (group.advice or group.difference)
