@@ -7,9 +7,11 @@ import statistics
 import pytest
 
 from grader.common.contract import BASE_RATE
+from grader.grading import rubric
 from grader.grading.checkpoint import Measured
 from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, judge
+from grader.grading.rubric import MUST_PASS, RUBRIC
 from tests.support.right_run import PROFILE, UPDATES, gradient, metrics, outside, right_run, run, workers
 
 
@@ -188,3 +190,37 @@ def test_absurd_numbers_are_judged_like_any_other(value: float):
     result = judged(right_run(workers=absurd))
     assert not result.passed
     assert statistics.fmean(row.points for row in result.rows) >= 0
+
+
+def test_the_rubric_has_100_points_and_its_lines_follow_only_lines_above_them():
+    assert sum(line.points for line in RUBRIC) == 100
+    seen: set[str] = set()
+    for line in RUBRIC:
+        assert line.asks
+        assert line.points > 0
+        assert set(line.follows) <= seen, "a line may only follow from lines above it"
+        seen.add(line.id)
+    assert set(MUST_PASS) <= seen
+
+
+def test_the_cause_of_a_crash_is_found_among_the_lines_of_the_launcher():
+    log = "\n".join([
+        "[1]<stderr>:Traceback (most recent call last):",
+        '[1]<stderr>:  File "train.py", line 9, in <module>',
+        "[1]<stderr>:ZeroDivisionError: division by zero",
+        "[0]<stderr>:Terminated",
+        "RuntimeError: Horovod detected that one or more processes exited with non-zero status",
+    ])  # fmt: skip
+    assert rubric._last_error(log) == "Worker 1 said: ZeroDivisionError: division by zero"
+    assert rubric._last_error("[2]<stderr>:train.py: no data folder D.") == "Worker 2 said: train.py: no data folder D."
+    assert "by hand" in rubric._last_error("")
+
+
+def test_a_consequence_of_a_crash_is_not_its_cause():
+    shut = "[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of ..."
+    assert rubric._last_error(f"[1]<stderr>:KeyError: 'lr'\n{shut}") == "Worker 1 said: KeyError: 'lr'"
+    assert rubric._last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
+    told = rubric._last_error(
+        f"[1]<stderr>:    assert self._allreduce_delay[p] > 0\n[1]<stderr>:AssertionError\n{shut}"
+    )
+    assert "Step the optimizer that hvd.DistributedOptimizer returned" in told

@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grader.run.worker_log import Worker, read_worker
 
@@ -56,3 +58,24 @@ def test_an_end_that_cannot_be_true_is_no_end(change: dict, tmp_path: Path):
     worker = read(tmp_path, FIRST, UPDATE, END | change)
     assert len(worker.updates) == 1
     assert worker.end is None
+
+
+def test_a_log_is_read_up_to_its_first_bad_line(tmp_path: Path):
+    assert len(read(tmp_path, FIRST, UPDATE, UPDATE | {"update": 3}).updates) == 1
+
+
+def test_a_worker_that_left_no_log_is_empty(tmp_path: Path):
+    assert read_worker(tmp_path / "rank1.jsonl") == Worker()
+
+
+def test_the_last_line_of_an_update_with_several_optimizers_counts(tmp_path: Path):
+    lines = [UPDATE | {"weights": 7}, UPDATE | {"weights": 8}, UPDATE | {"update": 2, "weights": 7}]
+    worker = read(tmp_path, FIRST, *lines)
+    assert [update.weights for update in worker.updates] == [8, 7]
+
+
+@given(content=st.binary(max_size=400))
+def test_any_bytes_as_a_log_are_read(content: bytes, tmp_path_factory):
+    path = tmp_path_factory.getbasetemp() / "rank0.jsonl"
+    path.write_bytes(content)
+    assert isinstance(read_worker(path), Worker)

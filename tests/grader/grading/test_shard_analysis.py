@@ -1,0 +1,16 @@
+"""How the workers divided the images is read from their logs."""
+
+from grader.grading import shard_analysis
+from tests.support.short_worker import worker
+
+
+def test_epochs_show_whether_workers_have_shards_or_the_same_images():
+    sharded = [worker(1, [([0, 1], 5), ([2, 3], 6)]), worker(1, [([2, 3], 5), ([0, 1], 6)])]
+    assert shard_analysis.epochs(sharded, train_images=4) == [shard_analysis.Epoch(1.0, 0.0)] * 2
+    equal = [worker(1, [([0, 1], 5), ([1, 0], 6)])] * 2
+    assert shard_analysis.epochs(equal, train_images=4) == [shard_analysis.Epoch(0.5, 0.5)] * 2
+
+
+def test_the_same_order_in_two_epochs_is_noticed():
+    assert shard_analysis.same_order(worker(1, [([0, 1], 5), ([0, 1], 6)]), count=2)
+    assert not shard_analysis.same_order(worker(1, [([0, 1], 5), ([1, 0], 6)]), count=2)
