@@ -18,7 +18,7 @@ BASE_RATE = 0.1  # of the starter, for one worker
 
 @dataclass(frozen=True)
 class Profile:
-    """Settings of a graded run. `batch_size` is images a worker; `target` a test accuracy, 0 to 1."""
+    """Settings of a graded run. `batch_size` is per worker. `target` is a test accuracy, 0 to 1."""
 
     name: str
     epochs: int
@@ -28,10 +28,10 @@ class Profile:
     target: float
 
     def updates(self) -> int:
-        """Updates that the reference makes."""
+        """The number of updates that the reference solution makes."""
         return self.epochs * -(-(self.train_images // WORKERS) // self.batch_size)
 
 
 def load(name: str) -> Profile:
-    """The profile called `name`; KeyError if there is none."""
+    """The profile called `name`. Raises KeyError if there is none."""
     return Profile(name, **json.loads(Path(__file__).with_name("profiles.json").read_text())[name])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def once(path: Path, content: Callable[[], bytes]) -> bytes:
-    """The content of a file that only its owner can read; it is made if it is not there."""
+    """The content of a file that only its owner can read. The file is made if it does not exist."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_name(f"{path.name}.{os.getpid()}.part")

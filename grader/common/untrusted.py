@@ -1,4 +1,7 @@
-"""Reads files that a submission may have written: regular files only, no links, bounded, never blocking."""
+"""Reads files that a submission may have written.
+
+Only regular files are read, and no links. The size is limited, and a read never waits.
+"""
 
 import os
 import stat
@@ -6,27 +9,27 @@ from pathlib import Path
 
 
 class UnreadableError(Exception):
-    """The file is missing, not a regular file, or too large; the message is one line for the learner."""
+    """The file is missing, not a regular file, or too large. The message is one line for the learner."""
 
 
-def read(path: Path, most: int, tail: bool = False, owner: int | None = None) -> bytes:
-    """The content of `path`, at most `most` bytes: more is refused, or with `tail` cut off at the front.
+def read(path: Path, max_bytes: int, tail: bool = False, owner: int | None = None) -> bytes:
+    """The content of `path`. More than `max_bytes` are refused or, with `tail`, cut off at the front.
 
-    A link is not followed, and a pipe or device that lies in a file's place is not waited for. With `owner`, a user's
-    number, a file that belongs to somebody else is refused.
+    A link is not followed. A pipe or a device is refused without waiting for it. With `owner`, a user's number, a
+    file of another user is refused.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         raise UnreadableError(f"{path.name} was not written") from None
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise UnreadableError(f"{path.name} is not a regular file")
-        if owner not in (None, found.st_uid):
+        if owner not in (None, status.st_uid):
             raise UnreadableError(f"{path.name} belongs to somebody else")
-        if found.st_size > most and not tail:
-            raise UnreadableError(f"{path.name} holds more than {most:,} bytes")
-        return os.pread(descriptor, most, max(0, found.st_size - most))
+        if status.st_size > max_bytes and not tail:
+            raise UnreadableError(f"{path.name} holds more than {max_bytes:,} bytes")
+        return os.pread(descriptor, max_bytes, max(0, status.st_size - max_bytes))
     finally:
         os.close(descriptor)

@@ -69,7 +69,7 @@ class Bubblewrap(Isolation):
         if self.process.poll() is not None:
             return self.process.returncode or 1  # KEEP_FOLDERS never ends by itself
         with contextlib.suppress(untrusted.UnreadableError, ValueError):
-            return int(untrusted.read(self.root / ENDED.relative_to("/") / "status", most=8))
+            return int(untrusted.read(self.root / ENDED.relative_to("/") / "status", max_bytes=8))
         return None
 
     def processes(self) -> list[psutil.Process]:

@@ -1,8 +1,8 @@
 """Grades one student's submission for one assignment, and enters it into the gradebook.
 
 The student's answers are put into the released notebook. Hidden test cases score the exercises, and the harness's
-report judges the four-worker program. Both scores become the outputs of the notebook's check cells, because nbgrader reads
-the points of a cell from its output. Points that an instructor has given by hand stay as they are.
+report judges the four-worker program. Both scores become the outputs of the notebook's check cells, because nbgrader
+reads the points of a cell from its output. Points that an instructor has given by hand stay as they are.
 """
 
 import time

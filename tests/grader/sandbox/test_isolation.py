@@ -204,8 +204,8 @@ def test_links_pipes_and_large_files_are_not_followed_waited_for_or_swallowed(in
             "nothing": "was not written",
         }.items():
             with pytest.raises(untrusted.UnreadableError, match=f"{name} {message}"):
-                untrusted.read(output / name, most=999)
-        assert len(untrusted.read(output / "large", most=10, tail=True)) == 10
+                untrusted.read(output / name, max_bytes=999)
+        assert len(untrusted.read(output / "large", max_bytes=10, tail=True)) == 10
 
 
 def test_without_bubblewrap_one_line_names_the_command(paths: RunPaths, tmp_path: Path, monkeypatch):

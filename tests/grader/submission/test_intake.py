@@ -1,4 +1,7 @@
-"""What learners hand over becomes a clean folder, or one line; every trick of rows 36, 37 and 43 of the threats."""
+"""A submission becomes a clean folder, or it is refused with one line.
+
+The tests hand in hostile archives, links, devices, odd names, and files that are too many or too large.
+"""
 
 import contextlib
 import io

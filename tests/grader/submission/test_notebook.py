@@ -1,4 +1,4 @@
-"""Answers from notebooks, also where cells were deleted, doubled, renamed or retyped (row 42 of the threats)."""
+"""Answers are read from notebooks, also if a learner has deleted, copied, renamed or retyped cells."""
 
 import json
 
