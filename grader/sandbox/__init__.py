@@ -1,1 +1,1 @@
-"""Runs a command that nobody trusts, and shows what it wrote and how many bytes it sent."""
+"""These modules run a command that nobody trusts. They show what it wrote and how many bytes it sent."""

@@ -1,8 +1,9 @@
-"""Runs a command in a bubblewrap sandbox.
+"""This module runs a command in a bubblewrap sandbox.
 
-The command has no network but its own loopback, a read-only root with little more than Python in it, its own process
-ids, no privileges, an empty environment, limits on memory and processes, and folders in memory, limited in size, for
-what it writes. Nothing of it survives its end, also when the grader is killed.
+The command can use no network except its own loopback. Its root is read-only and holds little more than Python. It has
+its own process ids and no privileges, and it starts with a small environment that the grader chooses. Its memory and
+its number of processes are limited. It can write only to folders that lie in memory and are limited in size. Nothing
+of the command remains after its end, even if the grader is killed.
 """
 
 import contextlib
@@ -30,14 +31,16 @@ ALLOW = (
     "It is installed, but this machine or container forbids namespaces: see docs/container.md in the course's "
     "repository, and the kernel's setting kernel.apparmor_restrict_unprivileged_userns"
 )
-ENDED = INSIDE.root / "ended"  # a folder that the command cannot fill: its exit status is written there
-# Runs the command and then sleeps: the sandbox's folders lie in memory and are lost with its last process.
+# The exit status is written to this folder. It has its own space, which the output of the run does not use up.
+ENDED = INSIDE.root / "ended"
+# This script runs the command and then sleeps. The sandbox's folders lie in memory and are lost with its last process.
 KEEP_FOLDERS = f'"$@"; echo $? > {ENDED}/status; exec sleep infinity'
-DISK_BYTES = 64 * 2**20  # for each folder that the run can write to
+# bytes; each folder that the run can write to may hold so many, because these folders use the machine's memory
+DISK_BYTES = 64 * 2**20
 
 
 class Bubblewrap(Isolation):
-    """The sandbox for code that nobody trusts. See this module."""
+    """This class is the sandbox for code that nobody trusts. The module's docstring says what it isolates."""
 
     def __init__(self, paths: RunPaths, threads: int):
         super().__init__(paths, threads)
@@ -94,7 +97,7 @@ def _advice(reason: str) -> str:
 
 
 def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int) -> list[str]:
-    """The sandbox's command line up to the command. Later arguments mount over earlier ones."""
+    """Return the sandbox's command line up to the command. Later arguments mount over earlier ones."""
     (etc / "hosts").write_text("127.0.0.1 localhost worker\n")
     (etc / "passwd").write_text("nobody:x:65534:65534:nobody:/tmp:/bin/sh\n")
     if (libraries := Path("/etc/ld.so.cache")).exists():
@@ -113,16 +116,18 @@ def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int) -> list[str
         line += ["--dev-bind", str(device), str(device)]
     for path in (Path("/tmp"), Path("/dev/shm"), INSIDE.output, INSIDE.observe, ENDED):
         line += ["--size", str(DISK_BYTES), "--tmpfs", str(path)]
-    for path in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):  # also where they lie in /tmp
+    # These folders may lie in /tmp, so they are mounted after it.
+    for path in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):
         line += ["--ro-bind", str(path), str(path)]
     line += ["--ro-bind", str(paths.source), str(INSIDE.source), "--ro-bind", str(paths.data), str(INSIDE.data)]
-    # A grader that runs as root is root for the files of /proc, whatever it is called inside: none may be written.
+    # If the grader runs as root, the command counts as root for the files of /proc, even under another user id. The
+    # command must not write to these files.
     line += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]
     return [*line, "--info-fd", str(info), "--"]
 
 
 def _first_process(process: subprocess.Popen, receive: int) -> int:
-    """The id of the sandbox's first process, once everything is mounted. Raises IsolationError if that fails."""
+    """Return the id of the sandbox's first process, once everything is mounted. Raises IsolationError if that fails."""
     with os.fdopen(receive) as file:
         info = file.read()
     if info:

@@ -1,4 +1,4 @@
-"""What holds a command that somebody else wrote: `Isolation`, which `Bubblewrap` and `Unsandboxed` make real."""
+"""`Isolation` is what holds a command that somebody else wrote. `Bubblewrap` and `Unsandboxed` implement it."""
 
 import contextlib
 import os
@@ -17,22 +17,22 @@ from grader.sandbox.run_paths import HOOKS, RunPaths
 
 
 class IsolationError(GraderError):
-    """The sandbox cannot be had. The message is one line that says what would provide it."""
+    """The sandbox cannot be set up. The message is one line that says what would provide it."""
 
 
 class Isolation(ABC):
-    """Holds one command, which `start` launches, and ends it when the `with` block is left.
+    """This class holds one command. `start` launches the command, and it ends when the `with` block is left.
 
-    `paths` are where the run's source and data lie on this machine. `inside` are the paths as the command sees them.
-    `written` is where the grader can read what the command writes, while it runs. `process` is the command's process,
-    and `process.stdout` gives its output and errors.
+    `paths` says where the run's source and data lie on this machine. `inside` has the paths as the command sees them.
+    `written` has the paths where the grader can read what the command writes, while it runs. `process` is the process
+    that was launched, and `process.stdout` gives the command's output and errors.
     """
 
     process: subprocess.Popen
-    description: str  # says in a report what held the run
+    description: str  # this text says in a report what held the run
 
     def __init__(self, paths: RunPaths, threads: int):
-        """`threads` is how many threads each worker may use."""
+        """`threads` is the number of threads that each worker may use."""
         self.paths = self.inside = self.written = paths
         self.threads = threads
         self._cleanup = contextlib.ExitStack()
@@ -45,32 +45,33 @@ class Isolation(ABC):
 
     @abstractmethod
     def start(self, command: list[str]) -> None:
-        """Launch the command, once. Raises IsolationError if it cannot be held."""
+        """Launch the command. It can be called only once. Raises IsolationError if the command cannot be held."""
 
     @abstractmethod
     def poll(self) -> int | None:
-        """The command's exit status, or None while it runs."""
+        """Return the command's exit status, or None while it runs."""
 
     @abstractmethod
     def processes(self) -> list[psutil.Process]:
-        """The processes of the command."""
+        """Return the processes of the command."""
 
     @abstractmethod
     def loopback_bytes(self) -> int | None:
-        """Bytes that went over the loopback since the start, or None where GPUs exchange directly."""
+        """Return how many bytes the loopback has carried since the start, or None where GPUs exchange directly."""
 
 
 def environment(paths: RunPaths, home: str, threads: int) -> dict[str, str]:
-    """All the environment variables that a run gets. The observer's hooks come first on Python's path."""
+    """Return all environment variables that a run gets. The observer's hooks come first on Python's path."""
     path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
+    # CUDA_VISIBLE_DEVICES names the GPUs of the slot in which the run takes place.
     return {
         "PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "OMP_NUM_THREADS": str(threads),
         "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HOOKS),
         "GRADER_OBSERVE": str(paths.observe), "HOROVOD_TIMELINE": "DYNAMIC",
-        **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},  # a slot's GPUs
+        **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},
     }  # fmt: skip
 
 
 def gpus_exchange() -> bool:
-    """Whether gradients go from GPU to GPU, past the loopback."""
+    """Return whether gradients go directly from GPU to GPU, and not over the loopback."""
     return torch.cuda.device_count() >= WORKERS and bool(hvd.nccl_built())

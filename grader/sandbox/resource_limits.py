@@ -1,4 +1,7 @@
-"""Limits a whole run's memory, processes and cores, with control groups (version 2 or 1) or else with rlimits."""
+"""This module limits the memory, the processes and the cores of a whole run.
+
+It uses control groups of version 2 or 1. If neither can be used, rlimits limit each process instead.
+"""
 
 import contextlib
 import os
@@ -12,14 +15,15 @@ import psutil
 from cifar.support.environment import cores
 
 ROOT = Path("/sys/fs/cgroup")
-MAX_MEMORY_BYTES = min(8 * 2**30, psutil.virtual_memory().total * 3 // 4)  # four workers use about 3 GiB
+MAX_MEMORY_BYTES = min(8 * 2**30, psutil.virtual_memory().total * 3 // 4)  # bytes; four workers use about 3 GiB
 MAX_PROCESSES = 512  # processes and their threads; four workers have about 100
-MAX_OPEN_FILES = 4096  # per process; enough for the sockets and data files of any honest worker
-MAX_CORE_BYTES = 0  # per process; a crash then writes no dump of the memory to the disk
-OOM_SCORE = 1000  # the highest; if the machine runs out of memory, the kernel ends the run and not the grader
-SECONDS_BETWEEN_TRIES = 0.1
-REMOVAL_TRIES = 1200  # two minutes; after a fork bomb a removal takes seconds, and more on a busy machine
-PROCESS_LIMITS = [  # the start of a command line; each process of the run inherits these settings
+MAX_OPEN_FILES = 4096  # files per process; this is enough for the sockets and data files of any honest worker
+MAX_CORE_BYTES = 0  # bytes per process; a crash then writes no dump of the memory to the disk
+# This score is the highest. If the machine runs out of memory, the kernel ends the run and not the grader.
+OOM_SCORE = 1000
+SECONDS_BETWEEN_TRIES = 0.1  # seconds; a group cannot be removed until the kernel has forgotten its last process
+REMOVAL_TRIES = 1200  # tries take two minutes; after a fork bomb a removal takes seconds, and more on a busy machine
+PROCESS_LIMITS = [  # a command line can start with these words; each process of the run inherits the settings
     *("choom", "-n", str(OOM_SCORE), "--"),
     *("prlimit", f"--core={MAX_CORE_BYTES}", f"--nofile={MAX_OPEN_FILES}"),
 ]
@@ -27,7 +31,7 @@ PROCESS_LIMITS = [  # the start of a command line; each process of the run inher
 
 @contextlib.contextmanager
 def limited() -> Iterator[tuple[list[str], str]]:
-    """Yields the start of a command line that limits the rest of it, and a description of the limits.
+    """Yield the start of a command line that limits the rest of the line, and a description of the limits.
 
     The control groups are removed at the end. Every process in them must have ended by then.
     """
@@ -51,20 +55,20 @@ def limited() -> Iterator[tuple[list[str], str]]:
 
 
 def _my_threads() -> int:
-    """The number of this user's threads, which the kernel compares with its limit on processes."""
+    """Return the number of this user's threads. The kernel compares it with its limit on processes."""
     processes = psutil.process_iter(["uids", "num_threads"])
     mine = [process.info for process in processes if process.info["uids"] and process.info["uids"].real == os.getuid()]
     return sum(info["num_threads"] or 1 for info in mine)
 
 
 def _join(groups: list[Path]) -> list[str]:
-    """A command line that enters the groups and then becomes the rest of the line."""
+    """Return the start of a command line that enters the groups and then executes the rest of the line."""
     enter = " && ".join(f"echo $$ > {group}/cgroup.procs" for group in groups)
     return ["sh", "-c", f'{enter} && exec "$@"', "limited"]
 
 
 def _version_2(name: str) -> list[Path]:
-    """A new group with the limits in the unified hierarchy. The list is empty if the group cannot be made."""
+    """Make a group with the limits in the unified hierarchy. The list is empty if the group cannot be made."""
     group = ROOT / name
     try:
         controllers = (ROOT / "cgroup.subtree_control").read_text().split()
@@ -82,7 +86,7 @@ def _version_2(name: str) -> list[Path]:
 
 
 def _version_1(name: str) -> list[Path]:
-    """A new group in each of the hierarchies. The list is empty if one of them cannot be made."""
+    """Make a group in each of the hierarchies. The list is empty if one of them cannot be made."""
     groups = []
     try:
         for controller, settings in _settings().items():
@@ -99,10 +103,10 @@ def _version_1(name: str) -> list[Path]:
 
 
 def _settings() -> dict[str, dict[str, str]]:
-    """What is written into the files of each of version 1's hierarchies.
+    """Return the values for the files of each of version 1's hierarchies.
 
-    There is none for `cpu`: Linux 6.18 starves all other programs while processes in such a group, with a quota or
-    without, wait by sched_yield, as Horovod's do.
+    The hierarchy `cpu` is not used. Horovod's processes wait by calling sched_yield. While processes in a group of
+    `cpu` do this, Linux 6.18 gives all other programs no time, whether the group has a quota or not.
     """
     settings = {"memory": {"memory.limit_in_bytes": str(MAX_MEMORY_BYTES)}, "pids": {"pids.max": str(MAX_PROCESSES)}}
     if (ROOT / "cpuset").is_dir():
@@ -112,12 +116,12 @@ def _settings() -> dict[str, dict[str, str]]:
 
 
 def _my_cores() -> str:
-    """The cores on which this process may run. The run can be given no others, and cannot take others."""
+    """Return the cores on which this process may run. The run is limited to these cores."""
     return ",".join(map(str, sorted(os.sched_getaffinity(0))))
 
 
 def _remove_leftovers() -> None:
-    """Removes the groups of graders that were killed. A living grader's group may still be empty, so it must stay."""
+    """Remove the groups of graders that were killed. A living grader's group may still be empty, so it must stay."""
     for leftover in [
         *ROOT.glob("course-*"),
         *ROOT.glob("memory/course-*"),
@@ -131,7 +135,7 @@ def _remove_leftovers() -> None:
 
 
 def _remove(group: Path) -> None:
-    """Removes a group as soon as the kernel has forgotten its last process."""
+    """Remove a group as soon as the kernel has forgotten its last process."""
     for _ in range(REMOVAL_TRIES):
         try:
             group.rmdir()

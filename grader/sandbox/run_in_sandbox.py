@@ -1,4 +1,4 @@
-"""Runs a short program over something that a learner made, isolated, and brings back one file of a known size."""
+"""This module runs a short program in isolation on a learner's work. It brings back one file of limited size."""
 
 import tempfile
 import time
@@ -11,22 +11,22 @@ from grader.sandbox.isolation import Isolation
 from grader.sandbox.run_paths import RunPaths
 
 PROGRAM = "main.py"
-ANSWER, LOG = "answer", "log"  # what a program leaves in its output folder
-POLL_SECONDS = 0.02
-MAX_LOG_BYTES = 4096  # of the end of what the program printed
+ANSWER, LOG = "answer", "log"  # a program leaves these files in its output folder
+POLL_SECONDS = 0.02  # seconds; the end of the program is noticed so soon
+MAX_LOG_BYTES = 4096  # bytes at the end of what the program printed; only the last line is shown
 
 
 class NoAnswerError(Exception):
-    """The program gave no answer. The message is one line, and may hold the learner's own words."""
+    """The program gave no answer. The message is one line. It may hold the learner's own words."""
 
 
 def answer(
     source: Mapping[str, bytes], data: Mapping[str, bytes], max_bytes: int, seconds: float, isolation: type[Isolation]
 ) -> bytes:
-    """Run `source["main.py"]` with two arguments: the folder of `data`, and the path of the file to write.
+    """Run `source["main.py"]` and return the content of the file that it writes.
 
-    Returns the content of that file, at most `max_bytes`. Raises NoAnswerError if the program takes longer than
-    `seconds`, fails, or leaves no such file.
+    The program gets two arguments: the folder of `data`, and the path of the file to write. The file may have at most
+    `max_bytes`. Raises NoAnswerError if the program takes longer than `seconds`, fails, or leaves no such file.
     """
     with tempfile.TemporaryDirectory(prefix="grader-box-") as root:
         paths = RunPaths(Path(root))
@@ -43,7 +43,7 @@ def answer(
 
 
 def _command(inside: RunPaths) -> list[str]:
-    log = inside.output / LOG  # the program prints into a bounded folder: nobody has to drain a pipe
+    log = inside.output / LOG  # the folder is limited in size, and nobody has to empty a pipe
     script = f'exec python {PROGRAM} "$0" "$1" > {log} 2>&1'
     return ["sh", "-c", script, str(inside.data), str(inside.output / ANSWER)]
 

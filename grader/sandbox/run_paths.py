@@ -1,16 +1,16 @@
-"""Where one run keeps its things."""
+"""This module says where one run keeps its files."""
 
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
-MARK = ".grader"  # in a folder that a run has used
+MARK = ".grader"  # a file of this name lies in each folder that a run has used
 HOOKS = Path(__file__).parents[1] / "run" / "hooks"
 
 
 @dataclass(frozen=True)
 class RunPaths:
-    """The folders and files of one run below `root`: source, data, output, what was observed, and the report."""
+    """These are the folders and files of one run. They lie below `root`."""
 
     root: Path
 
@@ -32,15 +32,15 @@ class RunPaths:
 
     @property
     def parts(self) -> tuple[Path, ...]:
-        """All of them."""
+        """The folders of the run are source, data, output and observe."""
         return self.source, self.data, self.output, self.observe
 
     def worker_log(self, rank: int) -> Path:
-        """What a worker's observer wrote: one line per update."""
+        """Return the file to which a worker's observer writes one line per update."""
         return self.observe / f"rank{rank}.jsonl"
 
     def stack(self, rank: int) -> Path:
-        """Where a worker stood whenever it made no update for a while."""
+        """Return the file that says which line a worker was executing whenever it made no update for a while."""
         return self.observe / f"stack{rank}.jsonl"
 
     @property
@@ -64,9 +64,9 @@ class RunPaths:
         return self.root / "certificate-preview.png"
 
     def clear(self) -> None:
-        """Remove what an earlier run left here, and nothing else: the folder is the caller's.
+        """Remove what an earlier run left here. Other files stay, because the folder belongs to the caller.
 
-        Raises FileExistsError where something has a name that a run uses, and no run has left it.
+        Raises FileExistsError if a file or folder has a name that a run uses, and no run has left it.
         """
         files = (self.log, self.report, self.page, self.preview)
         there = [path for path in (*self.parts, *files) if path.exists()]

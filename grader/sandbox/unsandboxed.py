@@ -1,4 +1,4 @@
-"""Runs a command of one's own as oneself, isolated from nothing."""
+"""This module runs your own command as you. It isolates the command from nothing."""
 
 import contextlib
 import subprocess
@@ -12,7 +12,7 @@ from grader.sandbox.isolation import Isolation, environment, gpus_exchange
 
 
 class Unsandboxed(Isolation):
-    """Runs a command as oneself. At the end its processes are looked for and killed."""
+    """This class runs a command as you. At the end it looks for the command's processes and kills them."""
 
     description = "none: it ran as you, with your files and network"
 
@@ -32,19 +32,22 @@ class Unsandboxed(Isolation):
         return process_tree.descendants(self.process.pid)
 
     def loopback_bytes(self) -> int | None:
-        """Bytes of all programs on this machine together."""
+        """Return the bytes of all programs on this machine together. The command's own bytes cannot be told apart."""
         return None if gpus_exchange() else _machine_loopback_bytes() - self.sent_before
 
 
 def _machine_loopback_bytes() -> int:
-    """Bytes that all programs together have sent over the machine's loopback."""
+    """Return how many bytes all programs together have sent over the machine's loopback."""
     counters = psutil.net_io_counters(pernic=True, nowrap=False)
     return sum(counters[name].bytes_sent for name in ("lo", "lo0") if name in counters)
 
 
 def _kill_family(process: subprocess.Popen, observe: str) -> None:
-    """Kill a process's descendants, and all that carry its environment: helpers may have left the family."""
-    for attempt in range(10):  # they may be starting others, and what just starts shows no environment
+    """Kill a process and its descendants.
+
+    A process may have left the family, so all processes with the run's environment are killed too.
+    """
+    for attempt in range(10):  # a process may start another one, and a process that just starts shows no environment
         family = process_tree.descendants(process.pid)
         for other in psutil.process_iter():
             with contextlib.suppress(psutil.Error):

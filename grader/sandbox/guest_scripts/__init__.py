@@ -1,1 +1,1 @@
-"""Scripts that run inside the sandbox, beside a learner's files."""
+"""These scripts run inside the sandbox, beside a learner's files."""

@@ -1,12 +1,12 @@
-"""Runs inside the sandbox: calls a learner's functions and writes the result of each call.
+"""This program runs inside the sandbox. It calls a learner's functions and writes the result of each call.
 
     python main.py DATA ANSWER
 
 This file is copied into the sandbox alone, so it imports nothing else of the grader. DATA/calls.json holds the
 learner's cells and the arguments. It holds no right answers.
-A child process loads a cell. It starts a process of its own for each call, so that a crash or a changed variable does
-not affect the next call. After a call that hangs, another child continues with the next call. The result of a call is
-one of three JSON objects:
+A child process loads a cell. The child starts a process of its own for each call, so that a crash or a changed variable
+does not affect the next call. After a call that hangs, another child continues with the next call. The result of a call
+is one of three JSON objects:
 {"value": ...}, {"raised": NAME, "said": TEXT}, {"none": REASON}.
 """
 
@@ -25,25 +25,27 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-ANSWER_BYTES = 4096  # limit of one answer as JSON
-LINE_BYTES = ANSWER_BYTES + 64  # limit of one result as JSON: an answer and its key
-ELEMENTS = 2048  # limit of one list's length
-DEPTH = 6  # limit of lists inside lists
-TEXT = 300  # limit of a message, in characters
-CELL = "cell"  # the file name in tracebacks
-DATA_BYTES = 2 * 2**30  # limit of a child's memory
-FILE_BYTES = 2**20
+# These limits are far above a right answer. They keep a wrong answer from filling the memory of the grader.
+ANSWER_BYTES = 4096  # bytes; one answer, written as JSON, may have so many
+LINE_BYTES = ANSWER_BYTES + 64  # bytes; one result, written as JSON, is an answer and its key
+ELEMENTS = 2048  # elements; one list may have so many
+DEPTH = 6  # levels; lists may lie inside each other so deep
+TEXT = 300  # characters; a message may have so many, because a learner must be able to read it
+CELL = "cell"  # tracebacks show this name as the name of the cell's file
+DATA_BYTES = 2 * 2**30  # bytes; a child may use so much memory, because the machine serves others too
+FILE_BYTES = 2**20  # bytes; a child may write files up to this size, and no exercise needs one
 NO_TIME = "no time is left: the calls before it took too long"
 
 
 class UnfitError(Exception):
-    """An answer of a kind that cannot be passed on; the message is one line for the learner."""
+    """An answer is of a kind that cannot be passed on. The message is one line for the learner."""
 
 
 def plain(value: object, depth: int = 0) -> object:
-    """A value as JSON can hold it: finite numbers, text, True and False, lists of them; arrays become lists.
+    """Return a value in a form that JSON can hold.
 
-    Raises UnfitError for anything else.
+    JSON holds finite numbers, text, True and False, and lists of them. Arrays become lists. Raises UnfitError for any
+    other value.
     """
     if isinstance(value, bool):
         return value
@@ -79,7 +81,7 @@ def _not_an_answer(value: object) -> str:
 
 
 def called(function: Callable, arguments: dict) -> dict:
-    """The result of one call; `arguments` are passed by position, copied, so that the function may change them."""
+    """Return the result of one call. The `arguments` are passed by position, as copies that the function may change."""
     try:
         value = plain(function(*json.loads(json.dumps(arguments)).values()))
         if (size := len(json.dumps(value))) > ANSWER_BYTES:
@@ -93,10 +95,10 @@ def called(function: Callable, arguments: dict) -> dict:
 
 
 def words(error: BaseException) -> str:
-    """An error in one line, with the line of the cell where it arose."""
+    """Return an error as one line of text. It names the line of the cell where the error arose."""
     try:
         said = str(error)
-    except Exception:  # the learner's own class of error may fail at this
+    except Exception:  # the learner may have written the class of the error, and its `__str__` may fail
         said = ""
     line = _line(error)
     text = f"{type(error).__name__}: {said}" if said else type(error).__name__
@@ -113,7 +115,7 @@ def _line(error: BaseException) -> int | None:
 
 
 def load(source: str, name: str) -> Callable:
-    """The function `name` of a cell. As in a notebook, an error behind its definition does not undo it.
+    """Return the function `name` of a cell. As in a notebook, the function remains if a later line raises an error.
 
     Raises UnfitError if the cell does not define it.
     """
@@ -131,7 +133,11 @@ def load(source: str, name: str) -> Callable:
 
 
 def _compiled(source: str) -> types.CodeType:
-    """A cell's code; its lines for the notebook alone (%timeit, !ls) are left out if it is no Python with them."""
+    """Return a cell's compiled code.
+
+    A cell may have lines that only a notebook understands, like %timeit or !ls. They are left out if the cell is not
+    Python with them.
+    """
     try:
         return compile(source, CELL, "exec")
     except SyntaxError:
@@ -139,7 +145,7 @@ def _compiled(source: str) -> types.CodeType:
 
 
 class Child:
-    """A process that loads a cell and answers calls. It writes {} when the cell is loaded, then one line per call.
+    """This process loads a cell and answers calls. It writes {} when the cell is loaded, and then one line per call.
 
     `gone` is true once the process has ended. Raises OSError if the system allows no more processes.
     """
@@ -153,7 +159,10 @@ class Child:
         os.close(send)
 
     def line(self, end: float, late: str) -> str:
-        """The next line, or the result that says why there is none; `late` if it lasts until `end` (monotonic)."""
+        """Return the next line, or a result that says why there is none.
+
+        `end` is a time of the monotonic clock in seconds. If no line has come by then, the reason is `late`.
+        """
         while b"\n" not in self.buffer and len(self.buffer) < LINE_BYTES:
             ready, _, _ = select.select([self.pipe], [], [], max(0, end - time.monotonic()))
             part = os.read(self.pipe, 65536) if ready else b""
@@ -172,7 +181,7 @@ class Child:
 
     def _kill(self) -> int:
         """Kill the process and return the status of os.waitpid."""
-        for kill in (os.killpg, os.kill):  # the first fails before the child has made its group
+        for kill in (os.killpg, os.kill):  # `killpg` fails if the child has not made its group yet
             with contextlib.suppress(OSError):
                 kill(self.id, signal.SIGKILL)
         _, status = os.waitpid(self.id, 0)
@@ -181,7 +190,7 @@ class Child:
 
 
 def none(reason: str) -> str:
-    """The result of a call without an answer."""
+    """Return the result of a call that has no answer."""
     return json.dumps({"none": reason})
 
 
@@ -216,7 +225,7 @@ def _work(exercise: dict, calls: list[dict], send: int) -> None:
 def _restrict() -> None:
     os.setpgid(0, 0)
     null = os.open(os.devnull, os.O_RDWR)
-    for stream in (0, 1, 2):  # what a cell prints must not be read as an answer
+    for stream in (0, 1, 2):  # the grader must not read what a cell prints as an answer
         os.dup2(null, stream)
     limits = {resource.RLIMIT_DATA: DATA_BYTES, resource.RLIMIT_FSIZE: FILE_BYTES, resource.RLIMIT_CORE: 0}
     for limit, value in limits.items():
@@ -225,7 +234,7 @@ def _restrict() -> None:
 
 
 def _call_apart(function: Callable, arguments: dict) -> bytes:
-    """The result of a call in a process of its own."""
+    """Make a call in its own process, and return the result."""
     receive, send = os.pipe()
     child = os.fork()
     if child == 0:
@@ -238,13 +247,14 @@ def _call_apart(function: Callable, arguments: dict) -> bytes:
 
 
 def _call(function: Callable, arguments: dict, send: int) -> None:
-    if "numpy" in sys.modules:  # its state was copied: calls without a seed must differ, as on workers
+    # Each process has a copy of one random state. Calls without a seed must differ, as they do on workers.
+    if "numpy" in sys.modules:
         sys.modules["numpy"].random.seed()
     os.write(send, json.dumps(called(function, arguments)).encode())
 
 
 def answer(exercise: dict, call_seconds: float, exercise_seconds: float) -> list[str]:
-    """The results of all calls of an exercise."""
+    """Return the results of all calls of an exercise."""
     end, calls, results = time.monotonic() + exercise_seconds, exercise["calls"], []
     while len(results) < len(calls):
         if results and time.monotonic() >= end:
@@ -282,7 +292,7 @@ def main(data: str, path: str) -> None:
     os.environ["OMP_NUM_THREADS"] = "1"  # a library with threads does not survive a fork
     for library in ("numpy", "torch"):
         if any(library in exercise["source"] for exercise in asked["exercises"]):
-            with contextlib.suppress(ImportError):  # once for all children
+            with contextlib.suppress(ImportError):  # the import is made once for all children, because it is slow
                 importlib.import_module(library)
     seconds = asked["call_seconds"], asked["exercise_seconds"]
     Path(path).write_text(json.dumps([answer(exercise, *seconds) for exercise in asked["exercises"]]))

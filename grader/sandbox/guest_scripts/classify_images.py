@@ -1,8 +1,9 @@
-"""Runs in the evaluation's sandbox: loads a checkpoint that somebody else made, and classifies images with it.
+"""This program runs in a sandbox. It loads a checkpoint that somebody else made, and classifies images with it.
 
-Arguments: a folder with `model.pt`, `images` (uint8, N x 3 x 32 x 32) and `width`; the path of the answer, which is
-a line of JSON, `{"error": "", "weights": hash}`, then N x 10 little-endian float32 logits. The images' labels are not
-here: whatever a checkpoint can do to this process, it cannot find out what is right.
+The first argument is a folder with `model.pt`, `images` (uint8, N x 3 x 32 x 32) and `width`. The second argument is
+the path of the answer. The answer begins with one line of JSON, `{"error": "", "weights": hash}`. After it come N x 10
+logits as little-endian float32. The labels of the images are not in the sandbox. A checkpoint may take over this
+process, but it cannot find out the right classes.
 """
 
 import io
@@ -18,15 +19,15 @@ from cifar.model import ResNet9
 from cifar.support.fingerprint import fingerprint
 from cifar.workers import autocast
 
-BATCH = 500
+BATCH = 500  # images in one forward pass, which keeps the memory small
 
 
 class WrongCheckpoint(Exception):
-    """Not a state dict of the course's network; the message says in what it differs."""
+    """The file is not a state dict of the course's network. The message says what differs."""
 
 
 def read_state(content: bytes) -> dict[str, torch.Tensor]:
-    """The state dict in a checkpoint's bytes."""
+    """Return the state dict that a checkpoint's bytes hold. Raises WrongCheckpoint."""
     try:
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # anything can be wrong with a file that somebody else made
@@ -38,12 +39,15 @@ def read_state(content: bytes) -> dict[str, torch.Tensor]:
 
 
 def printable(text: str) -> str:
-    """Text with a space in place of each control character."""
+    """Return the text with a space in place of each control character."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def compare(state: dict, wanted: dict[str, torch.Tensor], network: str) -> None:
-    """Raise WrongCheckpoint unless `state` has just the entries of `wanted`, with their shapes, and finite numbers."""
+    """Raise WrongCheckpoint unless `state` has exactly the entries of `wanted`.
+
+    The entries must have the same types and shapes, and all their numbers must be finite.
+    """
     if state and all(str(key).startswith("module.") for key in state):
         raise WrongCheckpoint("has names with the prefix 'module.': save the network inside the wrapper")
     if missing := sorted(wanted.keys() - state.keys()):
@@ -58,36 +62,37 @@ def compare(state: dict, wanted: dict[str, torch.Tensor], network: str) -> None:
 
 
 def kind(tensor: torch.Tensor) -> str:
-    """A tensor's type, shape and layout in words."""
+    """Return a tensor's type, shape and layout in words, and its device if it is not the CPU."""
     layout = "" if tensor.layout == torch.strided else f" {tensor.layout}"
-    place = "" if tensor.device.type == "cpu" else f" on {tensor.device}"  # a meta tensor has no numbers
+    # A tensor may be on the device `meta`, where it has no numbers.
+    place = "" if tensor.device.type == "cpu" else f" on {tensor.device}"
     return f"{str(tensor.dtype).removeprefix('torch.')} {tuple(tensor.shape)}{layout}{place}"
 
 
 def load(content: bytes, width: int) -> ResNet9:
-    """A checkpoint's bytes as the course's network; raises WrongCheckpoint."""
+    """Return the course's network with the weights of a checkpoint. Raises WrongCheckpoint."""
     net = ResNet9(width)
     state = read_state(content)
     try:
         compare(state, net.state_dict(), f"ResNet9(width={width})")
-        net.load_state_dict(dict(state))  # without the metadata that a checkpoint may bring along
+        net.load_state_dict(dict(state))  # a plain dict has no metadata, which a checkpoint may bring along
     except WrongCheckpoint:
         raise
-    except Exception as error:  # nested, quantised and other tensors fail in ways of their own
+    except Exception as error:  # nested, quantised and other tensors raise many kinds of errors
         raise WrongCheckpoint(f"holds tensors of an unusual kind ({type(error).__name__})") from None
     return net.eval()
 
 
 @torch.no_grad()
 def classify(net: ResNet9, images: torch.Tensor) -> np.ndarray:
-    """Logits `(N, 10)`, float32, of uint8 images `(N, 3, 32, 32)`."""
+    """Return logits `(N, 10)` in float32 for uint8 images `(N, 3, 32, 32)`."""
     with autocast(images.device):
         logits = [net(normalise(batch)).float() for batch in images.split(BATCH)]
     return torch.cat(logits).numpy()
 
 
 def main(folder: Path, answer: Path) -> None:
-    """Read the folder, write the answer."""
+    """Read the folder and write the answer."""
     try:
         net = load((folder / "model.pt").read_bytes(), int((folder / "width").read_text()))
     except WrongCheckpoint as error:

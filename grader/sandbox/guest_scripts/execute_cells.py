@@ -1,7 +1,10 @@
-"""Runs in the sandbox: executes cells in one kernel, and writes what came out of them. It knows nothing of the course.
+"""This program runs in the sandbox. It executes cells in one kernel, and writes their outputs.
 
-`python main.py DATA ANSWER`: reads DATA/cells.json (`cells`: sources; `cell_seconds`), writes ANSWER, a JSON object:
-`outputs`, for each cell a list of nbformat's outputs, and `stopped`, why not all cells were executed.
+    python main.py DATA ANSWER
+
+It knows nothing of the course. It reads DATA/cells.json, where `cells` are the cells' sources and `cell_seconds` is the
+time limit of a cell. It writes a JSON object to ANSWER. There `outputs` has a list of nbformat's outputs for each cell.
+`stopped` says why not all cells were executed, and it is empty if they were.
 """
 
 import json
@@ -13,16 +16,16 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-MAX_OUTPUTS = 50  # of a cell
-MAX_TEXT = 20_000  # characters of one text
+MAX_OUTPUTS = 50  # outputs of one cell; a cell may write without end
+MAX_TEXT = 20_000  # characters of one text; a cell may write without end
 KINDS = ("text/plain", "image/png")
 
 
 def main(data: Path, answer: Path) -> None:
-    """Execute, and write what is to be shown."""
+    """Execute the cells, and write the outputs that will be shown."""
     asked = json.loads((data / "cells.json").read_text())
     notebook, stopped = new_notebook(cells=[new_code_cell(source) for source in asked["cells"]]), ""
-    place = tempfile.gettempdir()  # the only folder of the sandbox where sockets can be made
+    place = tempfile.gettempdir()  # in other folders of the sandbox, sockets cannot be made
     manager = AsyncKernelManager(transport="ipc", ip=f"{place}/kernel", connection_file=f"{place}/kernel.json")
     client = NotebookClient(
         notebook, km=manager, timeout=asked["cell_seconds"], interrupt_on_timeout=True, allow_errors=True,
@@ -37,7 +40,7 @@ def main(data: Path, answer: Path) -> None:
 
 
 def _short(output: dict) -> dict:
-    """An output without what would not be shown."""
+    """Return an output without the parts that would not be shown."""
     if output["output_type"] == "stream":
         return {**output, "text": output["text"][:MAX_TEXT]}
     if output["output_type"] == "error":
