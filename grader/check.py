@@ -1,4 +1,4 @@
-"""Grades one submission: takes it in, runs it, gathers the evidence, judges, reports."""
+"""This module grades one submission. It takes it in, runs it, gathers the evidence, judges it and reports the grade."""
 
 import hashlib
 import shutil
@@ -22,10 +22,10 @@ from grader.submission.archives import SubmissionError
 
 @dataclass(frozen=True, kw_only=True)
 class CheckOptions:
-    """How a submission is graded.
+    """These options say how a submission is graded.
 
-    `profile`: the size of the run. `key`: any text, which re-keys classes, colours and test images. `seed`: the seed
-    that the submission is given. `isolation`: `Bubblewrap`, or `Unsandboxed` for one's own code.
+    `profile` gives the size of the run. `key` is any text, and it re-keys the classes, the colours and the test images.
+    `seed` is the seed that the submission is given. `isolation` is `Bubblewrap`, or `Unsandboxed` for your own code.
     """
 
     profile: Profile
@@ -38,8 +38,8 @@ def check(submission: Path, output: Path, options: CheckOptions, console: Consol
     """Grade `submission` in the folder `output`, and write `report.json` and `report.html` there.
 
     Files of an earlier check in `output` are replaced. The reports call the submission by `name`, or else by its path.
-    Raises SubmissionError if the submission cannot be launched at all, isolation.IsolationError if the sandbox
-    cannot be had, and FileExistsError where `output` holds files of its own under the names of a check's.
+    Raises SubmissionError if the submission cannot be launched at all. Raises isolation.IsolationError if the sandbox
+    cannot be set up. Raises FileExistsError if other files in `output` have the names of a check's files.
     """
     paths = RunPaths(output)
     _take_in(submission, paths)

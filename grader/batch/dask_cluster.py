@@ -1,4 +1,4 @@
-"""Grades a batch's submissions in slots. A slot is a process of its own, which makes one four-worker run at a time.
+"""This module grades a batch's submissions in slots. A slot is a process that makes one four-worker run at a time.
 
 A machine has one slot per four GPUs, or without GPUs one slot per four cores, and always at least one. A slot is a Dask
 worker with one thread. It is tied to its share of the cores and GPUs, so that runs at the same time do not slow each
@@ -47,10 +47,10 @@ from grader.common.errors import GraderError
 
 LOOPBACK = "127.0.0.1"
 TRIES = 3  # a submission that has killed its slot's process so often is not tried again
-POLL_SECONDS = 1.0  # how often to look for slots that came or went
-CONNECT_SECONDS = 5  # within which a scheduler must answer
-GATHER_SECONDS = 60  # within which a report must arrive, or else its slot has died
-SLOW_DISK = "Creating scratch directories"  # begins a warning of Dask's that a user can do nothing about
+POLL_SECONDS = 1.0  # seconds between two looks for slots that came or went
+CONNECT_SECONDS = 5  # a scheduler must answer within so many seconds
+GATHER_SECONDS = 60  # a report must arrive within so many seconds, or else its slot has died
+SLOW_DISK = "Creating scratch directories"  # a warning of Dask begins so, and a user can do nothing about it
 DASK = {
     "distributed.deploy.lost-worker-timeout": "1 day",  # starting a process again can take long
     "distributed.nanny.pre-spawn-environ": {},  # Dask would set OMP_NUM_THREADS=1 in this process's environment
@@ -67,7 +67,7 @@ class SlotError(GraderError):
 class Submission:
     """A submission as it is sent to a slot.
 
-    `folder`: the name of its report's folder. `source`: the hash of its files. `files`: their contents by name.
+    `folder` is the name of its report's folder. `source` is the hash of its files. `files` has their contents by name.
     """
 
     name: str
@@ -76,19 +76,22 @@ class Submission:
     files: dict[str, bytes]
 
 
-Files = dict[str, str]  # a report's files by name, among them `report.json`
+Files = dict[str, str]  # these are a report's files by name, and one of them is `report.json`
 Grade = Callable[[Submission, Settings, Path], Files]  # the path is an empty folder to work in
 
 
 @dataclass(frozen=True)
 class Slot(WorkerPlugin):
-    """A share of a machine: numbers of cores and names of GPUs. As a Dask plugin, it ties a worker to that share."""
+    """A slot is a share of a machine: numbers of cores and names of GPUs.
+
+    As a Dask plugin, it ties a worker to that share.
+    """
 
     cores: list[int]
     gpus: list[str]
 
     def setup(self, worker) -> None:
-        """Tie the worker to its share. Dask calls this in the new process, and everything started there inherits it."""
+        """Tie the worker to its share. Dask calls this in the new process, and processes started there inherit it."""
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C interrupts the batch, which then ends its slots
         if hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(0, self.cores)
@@ -97,7 +100,7 @@ class Slot(WorkerPlugin):
 
 
 def slots_of_this_machine(max_slots: int = sys.maxsize) -> list[Slot]:
-    """This machine's slots. They share the cores and GPUs that this process may use."""
+    """Return this machine's slots. They share the cores and GPUs that this process may use."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [*range(os.cpu_count() or 1)]
     gpus = _gpus()
     count = min(max_slots, max(1, len(gpus or cores) // WORKERS))
@@ -105,12 +108,12 @@ def slots_of_this_machine(max_slots: int = sys.maxsize) -> list[Slot]:
 
 
 def share(things: list, number: int, count: int) -> list:
-    """Share `number` of `count` nearly equal shares. Each thing is in one of them."""
+    """Return share `number` of `count` nearly equal shares. Each thing is in one of them."""
     return things[number * len(things) // count : (number + 1) * len(things) // count]
 
 
 def _gpus() -> list[str]:
-    """The GPUs that runs use on this machine, as CUDA_VISIBLE_DEVICES names them."""
+    """Return the GPUs that runs use on this machine, as CUDA_VISIBLE_DEVICES names them."""
     import horovod.torch as hvd  # it takes seconds to import, and only a machine with slots needs it
     import torch
 
@@ -120,7 +123,7 @@ def _gpus() -> list[str]:
 
 
 def _options(slot: Slot, folder: Path) -> dict:
-    """How Dask starts a slot's process. Its files are below `folder`, also if the process has died."""
+    """Return how Dask starts a slot's process. Its files are below `folder`, even if the process has died."""
     return {
         "nthreads": 1, "resources": {"slot": 1}, "plugins": (slot,), "local_directory": str(folder),
         "memory_limit": 0, "dashboard": False, "silence_logs": logging.CRITICAL,
@@ -129,7 +132,7 @@ def _options(slot: Slot, folder: Path) -> dict:
 
 @contextlib.contextmanager
 def local_cluster(slots: list[Slot], folder: Path) -> Iterator[Client]:
-    """A cluster of this machine's `slots`. It listens on the loopback only, and nothing of it remains at the end."""
+    """Run a cluster of this machine's `slots`. It listens only on the loopback. Nothing of it remains at the end."""
     # A client of a scheduler can run programs as the scheduler's user. Other users of this machine have no key to it.
     security = Security.temporary()
     common = {"host": LOOPBACK, "protocol": "tls://", "security": security}
@@ -150,7 +153,7 @@ def local_cluster(slots: list[Slot], folder: Path) -> Iterator[Client]:
 
 @contextlib.contextmanager
 def _configured_dask() -> Iterator[None]:
-    """Configure Dask, and silence its log. What matters of it is raised as an error too, which becomes one line."""
+    """Configure Dask and silence its log. Problems that matter are also raised as errors, and each becomes one line."""
     logging.disable(logging.CRITICAL)
     sys.warnoptions.append(f"ignore:{SLOW_DISK}:UserWarning")  # new processes of Python inherit these options
     try:
@@ -180,7 +183,7 @@ def _processes_of(folder: Path) -> Iterator[psutil.Process]:
 
 @contextlib.contextmanager
 def remote_cluster(address: str) -> Iterator[Client]:
-    """The cluster of machines whose scheduler is at `address`. Raises SlotError if it does not answer."""
+    """Connect to the cluster whose scheduler is at `address`. Raises SlotError if the scheduler does not answer."""
     with _configured_dask():
         try:
             client = Client(address, timeout=CONNECT_SECONDS)
@@ -205,7 +208,7 @@ def join(address: str) -> None:
     with tempfile.TemporaryDirectory(prefix="grader-slots-") as folder, _configured_dask():
         try:
             asyncio.run(offer(Path(folder)))
-        except (RuntimeError, ValueError):  # "Nanny failed to start" after half a minute, or not an address
+        except (RuntimeError, ValueError):  # Dask gave up after half a minute, or the address is malformed
             raise _no_scheduler(address) from None
         finally:
             clear_leftovers(Path(folder))
@@ -213,7 +216,11 @@ def join(address: str) -> None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a slot returns: a report's files, or why the grader failed, and the seconds that it took."""
+    """A slot returns this for a submission.
+
+    `files` are the report's files. `failure` says why the grader failed, and is empty if it did not. `seconds` is how
+    long the grading took.
+    """
 
     files: Files
     seconds: float
@@ -224,10 +231,10 @@ SCHEDULER_LOST = "the Dask scheduler is lost; when it is there again, the same c
 
 
 def count_slots(client: Client) -> dict[str, int]:
-    """How many slots the cluster has at this moment, by the Dask worker's address."""
+    """Return how many slots the cluster has at this moment, by the Dask worker's address."""
     with _scheduler_errors():
         workers = client.scheduler_info().get("workers")
-    if workers is None:  # what Dask answers for a moment when the connection has just gone
+    if workers is None:  # Dask answers so for a moment after the connection is lost
         raise SlotError(SCHEDULER_LOST)
     return {address: int(worker["resources"].get("slot", 0)) for address, worker in workers.items()}
 
@@ -279,13 +286,13 @@ def _remove_lost(running: Running, slots: dict[str, int]) -> list[Submission]:
 
 
 def _free_slots(running: Running, slots: dict[str, int]) -> list[str]:
-    """The addresses of the free slots: an address with several of them is there as often."""
+    """Return the addresses of the free slots. An address with several free slots occurs once for each of them."""
     busy = Counter(address for _, address in running.values())
     return [address for address, count in slots.items() for _ in range(count - busy[address])]
 
 
 def _finished(running: Running) -> Iterator[tuple[Future, Outcome | None]]:
-    """The submissions that finish within POLL_SECONDS."""
+    """Yield the submissions that finish within POLL_SECONDS."""
     deadline = time.monotonic() + POLL_SECONDS
     while not (done := [future for future in running if future.done()]) and time.monotonic() < deadline:
         time.sleep(0.02)
@@ -293,8 +300,8 @@ def _finished(running: Running) -> Iterator[tuple[Future, Outcome | None]]:
         try:
             yield future, future.result(timeout=GATHER_SECONDS)
         except TimeoutError:
-            pass  # the process died before it sent the outcome, and `_remove_lost` finds that
-        except KilledWorker:  # it died so often that Dask gave up, and its new process has the same address
+            pass  # the process died before it sent the outcome, and `_remove_lost` finds this out
+        except KilledWorker:  # the process died so often that Dask gave up, and a new one has the same address
             yield future, None
         except (ImportError, RuntimeError) as error:  # Dask raises these if a machine cannot import the grader
             message = str(error).splitlines()[0]
@@ -311,13 +318,13 @@ def grade_in_slot(grade: Grade, submission: Submission, settings: Settings) -> O
             files, failure = grade(submission, settings, Path(folder)), ""
     except SlotError:
         raise
-    except Exception as error:  # a mistake of the grader's must neither end the batch nor cost the student points
+    except Exception as error:  # an error in the grader must neither end the batch nor cost the student points
         files, failure = {}, f"{type(error).__name__}: {error}"
     return Outcome(files, time.monotonic() - started, failure)
 
 
 def hash_files(files: dict[str, bytes]) -> str:
-    """One hash of the names and the contents of files."""
+    """Return one hash of the names and the contents of files."""
     digest = hashlib.sha256()
     for name, content in sorted(files.items()):
         digest.update(json.dumps([name, len(content)]).encode() + b"\n" + content)
@@ -325,7 +332,10 @@ def hash_files(files: dict[str, bytes]) -> str:
 
 
 def _own_source() -> dict[str, bytes]:
-    """The files that decide a grade: the grader's and the course's programs and settings, without nbgrader's files."""
+    """Return the files that decide a grade.
+
+    These are the grader's and the course's programs and settings, without nbgrader's files.
+    """
     files = {}
     for root in (Path(__file__).parents[1], Path(cifar.__file__).parent):
         for path in [*root.rglob("*.py"), *root.rglob("*.json")]:
@@ -335,4 +345,4 @@ def _own_source() -> dict[str, bytes]:
     return files
 
 
-GRADER = hash_files(_own_source())  # the version of the grader that this process has loaded
+GRADER = hash_files(_own_source())  # this is the version of the grader that this process has loaded

@@ -1,4 +1,4 @@
-"""Reads the files that a run has written. It measures the checkpoint on test images, and it reads the metrics."""
+"""This module reads a run's files. It measures the checkpoint on test images, and it reads the metrics."""
 
 import json
 import math
@@ -17,12 +17,12 @@ from grader.sandbox.isolation import Isolation
 
 CLASSIFY = Path(__file__).parents[1] / "sandbox" / "guest_scripts" / "classify_images.py"
 CLASSES = 10
-MAX_SECONDS = 120  # for 10,000 images, which take 10 seconds on two cores
-MAX_ACCURACY_DIFFERENCE = 0.005  # share of the images; another precision changes the class of a few in a thousand
+MAX_SECONDS = 120  # seconds for 10,000 images, which take 10 seconds on two cores
+MAX_ACCURACY_DIFFERENCE = 0.005  # share of the images; another number format changes the class of a few in a thousand
 
 
 class EvaluationError(untrusted.UnreadableError):
-    """A file that can be read but not used; the message is one line for the learner."""
+    """The file can be read, but it cannot be used. The message is one line for the learner."""
 
 
 class Metrics(BaseModel, strict=True, allow_inf_nan=False):
@@ -37,7 +37,7 @@ class Metrics(BaseModel, strict=True, allow_inf_nan=False):
 
 
 def read_metrics(path: Path) -> list[Metrics]:
-    """The lines of `metrics.jsonl`, one per epoch: 1, 2, 3 and so on. An error names the first wrong line."""
+    """Return the lines of `metrics.jsonl`, which has one line per epoch. An error names the first wrong line."""
     lines = []
     for number, line in enumerate(
         untrusted.read(path, MAX_METRICS_BYTES).decode(errors="replace").splitlines(), start=1
@@ -64,7 +64,11 @@ class Answer(BaseModel, strict=True):
 
 @dataclass(frozen=True)
 class Measured:
-    """A checkpoint: hash of its weights, and the share of images that it classifies correctly, 0 to 1."""
+    """This was measured of a checkpoint.
+
+    `weights` is a hash of its weights. `visible` and `secret` are the shares (0 to 1) of the visible and the secret
+    images that it classifies correctly.
+    """
 
     weights: int
     visible: float
@@ -96,7 +100,7 @@ def measure(path: Path, data: Rekeyed, isolation: type[Isolation]) -> Measured:
 
 
 def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
-    """Split an answer into its first line and the logits `(images, 10)`, zeros if there are none."""
+    """Split an answer into its first line and the logits `(images, 10)`, which are zeros if that line has an error."""
     first, _, rest = content.partition(b"\n")
     try:
         answer = Answer.model_validate_json(first)
@@ -111,5 +115,5 @@ def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
 
 
 def agrees(reported: float, measured: float, images: int) -> bool:
-    """Whether a reported accuracy, 0 to 1, can be the one that was measured on `images` images."""
+    """Return whether a reported accuracy (0 to 1) can be the one that was measured on `images` images."""
     return math.isclose(reported, measured, abs_tol=MAX_ACCURACY_DIFFERENCE + 1 / images)

@@ -1,4 +1,4 @@
-"""All that is known of one run when it is judged."""
+"""The evidence is all that is known of one run when it is judged."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 
 @dataclass(frozen=True)
 class Missing:
-    """Stands for a value that could not be had, and counts as false. `reason` says why, in a line for the learner."""
+    """It stands for a value that cannot be read, and counts as false. `reason` says why in one line for the learner."""
 
     reason: str
 
@@ -31,10 +31,10 @@ class Missing:
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence:
-    """The run from outside, the workers' own logs, and what was measured of the files that the run left.
+    """The evidence is what was seen from outside, the workers' logs, and measurements of the files that the run left.
 
-    `visible_images`: how many test images the run could look at. `gpus`: how many the run could use. `log`: what the
-    workers printed. `timeline`: Horovod's, as it was written.
+    `visible_images` is the number of test images that the run could read. `gpus` is the number of GPUs that it could
+    use. `log` is what the workers printed. `timeline` is the file that Horovod wrote.
     """
 
     profile: Profile
@@ -48,11 +48,11 @@ class Evidence:
     timeline: bytes = field(default=b"", repr=False)
 
     def share(self) -> float:
-        """How much of the training was seen, in updates of the reference: 0 to 1, more if the run made more."""
+        """Return the number of updates as a share of the reference's updates. It is above 1 if the run made more."""
         return min(len(worker.updates) for worker in self.workers) / self.profile.updates()
 
     def connected(self) -> bool:
-        """Whether Horovod connected all workers."""
+        """Return whether Horovod connected all workers."""
         return all(worker.first and worker.first.size == len(self.workers) for worker in self.workers)
 
 
@@ -72,7 +72,7 @@ def gather(paths: RunPaths, profile: Profile, run: Run, data: Rekeyed, isolation
 
 
 def _or_missing(read: Callable[[], Value]) -> Value | Missing:
-    """What `read` returns, or why a file that the run left cannot be read."""
+    """Return what `read` returns, or say why a file that the run left cannot be read."""
     try:
         return read()
     except untrusted.UnreadableError as error:

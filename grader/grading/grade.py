@@ -1,4 +1,4 @@
-"""Judges one run by the rubric: the evidence becomes a report."""
+"""This module judges one run by the rubric. It turns the evidence into a report."""
 
 import platform
 from dataclasses import dataclass
@@ -10,17 +10,18 @@ from grader.common.contract import WORKERS, Profile
 from grader.grading.evidence import Evidence
 from grader.grading.rubric import MUST_PASS, RUBRIC, Line
 
-FIRST = RUBRIC[0].id  # without the updates that this line asks for, there is no evidence to judge the others by
+FIRST = RUBRIC[0].id  # this line asks for updates, and without them there is no evidence for the other lines
 MIN_EPOCHS_TO_EXCUSE = 0.5  # epochs; a run that ended earlier shows too little to be excused for the rest
 Status = Literal["met", "unmet", "excused", "not_judged"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """A rubric line as it was judged.
+    """A row is a rubric line as it was judged.
 
-    `status` is `met`; `unmet`; `excused`, where it is not met because another line is not, and keeps its points; or
-    `not_judged`, where the first line is not met. `max` is the number of points that it can earn.
+    `status` is one of four words. A line is `met` or `unmet`. It is `excused` if it is not met because another line is
+    not met, and it then keeps its points. It is `not_judged` if the first line is not met. `max` is the number of
+    points that the line can earn.
     """
 
     id: str
@@ -34,9 +35,10 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class RunRecord:
-    """What a grade was measured with. The key is kept as its SHA-256, because it may be the instructor's secret.
+    """The record says how a grade was measured.
 
-    `cpu_seconds`: by rank. `secret_accuracy`: on the images that the run never saw, 0 to 1, if it was measured.
+    The key is kept as its SHA-256, because it may be the instructor's secret. `cpu_seconds` has the seconds by rank.
+    `secret_accuracy` (0 to 1) is the accuracy on the images that the run never saw, or None if it was not measured.
     """
 
     profile: dict
@@ -51,9 +53,9 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Report:
-    """A grade: whether it is a pass, its points of 100, and its rows. `isolation` says what held the run.
+    """A report holds a grade: whether it is a pass, its points out of 100, and its rows.
 
-    `record` is None for a submission that was not run.
+    `isolation` says what held the run. `record` is None for a submission that was not run.
     """
 
     submission: str
@@ -75,7 +77,7 @@ def judge(evidence: Evidence, submission: str, record: RunRecord | None) -> Repo
 
 
 def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
-    """`rows` are those of the lines above."""
+    """Judge one line. `rows` has the rows of the lines above it."""
     if line.id != FIRST and rows[FIRST].status != "met":
         return Row(line.id, "not_judged", 0, line.points, line.asks, "not judged", f'First: "{rows[FIRST].asks}".')
     finding = line.check(evidence)
@@ -88,19 +90,19 @@ def _judge_line(line: Line, evidence: Evidence, rows: dict[str, Row]) -> Row:
 
 
 def _excusable(evidence: Evidence) -> bool:
-    """Whether a line can keep its points as a consequence. The workers were connected and trained for long enough."""
+    """Return whether a line can be excused. The workers must have been connected and have trained for long enough."""
     return evidence.connected() and evidence.share() * evidence.profile.epochs >= MIN_EPOCHS_TO_EXCUSE
 
 
 def versions() -> dict[str, str]:
-    """What the grade was measured with."""
+    """Return the versions of the software that the grade was measured with."""
     from importlib.metadata import version
 
     return {"python": platform.python_version(), "torch": torch.__version__, "horovod": version("horovod")}
 
 
 def shown_by_a_pass(profile: Profile, points: float) -> tuple[str, ...]:
-    """What a run of this size that passed has shown, in sentences for its certificate: no more than every pass does."""
+    """Return sentences for a certificate. They say what every run of this size that passes has shown, and no more."""
     asked = {line.id: line.asks for line in RUBRIC}
     return (
         f"{WORKERS} Horovod workers trained one network, over {profile.epochs} epochs of {profile.train_images:,} "

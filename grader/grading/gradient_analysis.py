@@ -1,4 +1,4 @@
-"""Compares the workers' gradients, and the weights that these gradients gave."""
+"""This module compares the workers' gradients, and the weights that these gradients gave."""
 
 import math
 import statistics
@@ -9,7 +9,7 @@ from grader.run.worker_log import Worker
 
 
 def first_difference(workers: list[Worker]) -> int | None:
-    """The number of the first update after which the workers' weights differ.
+    """Return the number of the first update after which the workers' weights differ.
 
     It is 0 if they differ before the first update, and None if they never do.
     """
@@ -23,12 +23,13 @@ def first_difference(workers: list[Worker]) -> int | None:
 
 @dataclass(frozen=True)
 class Averaging:
-    """How one update's applied gradients compare with the workers' own ones.
+    """This says how one update's applied gradients compare with the workers' own gradients.
 
-    `cosine_to_mean` is the cosine between a worker's applied gradient and the mean of all workers' own gradients. It is
-    that of the worker with the smallest one. `cosine_to_own` is the same with the worker's own gradient instead of the
-    mean, and `cosine_to_rank0` the same with the own gradient of rank 0. `length_ratio` is the length of the applied
-    gradient divided by that of the mean. It is 4 for a sum over 4 workers, and less than 1 where gradients are clipped.
+    `cosine_to_mean` is the cosine between a worker's applied gradient and the mean of all workers' own gradients. The
+    smallest value of all workers counts. `cosine_to_own` uses the worker's own gradient in place of the mean, and
+    `cosine_to_rank0` uses the own gradient of rank 0. `length_ratio` is the mean length of the applied gradients,
+    divided by the length of the mean gradient. It is 4 for a sum over 4 workers, and less than 1 if gradients are
+    clipped.
     """
 
     update: int
@@ -39,7 +40,7 @@ class Averaging:
 
 
 def averaging(workers: list[Worker]) -> list[Averaging]:
-    """One entry for each update that all workers made and whose gradients on all workers are finite and not zero."""
+    """Return one entry for each update that all workers made, if their gradients are finite and not zero."""
     entries = []
     for updates in zip(*(worker.updates for worker in workers), strict=False):
         own, applied = [update.local for update in updates], [update.applied for update in updates]
@@ -61,11 +62,11 @@ def averaging(workers: list[Worker]) -> list[Averaging]:
 
 
 def _usable(vector: list[float]) -> bool:
-    """Whether angles can be computed: the vector is not zero, has no NaN, and its square does not overflow."""
+    """Return whether angles can be computed. The vector must not be zero or have a NaN, nor may its square overflow."""
     return 1e-30 < math.hypot(*vector) < 1e30
 
 
 def cosine(left: list[float], right: list[float]) -> float:
-    """The cosine, -1 to 1, of the angle between two vectors that are not zero."""
+    """Return the cosine (-1 to 1) of the angle between two vectors that are not zero."""
     product = math.fsum(a * b for a, b in zip(left, right, strict=True))
     return product / (math.hypot(*left) * math.hypot(*right))

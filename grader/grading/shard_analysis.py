@@ -1,4 +1,4 @@
-"""How the workers divided the training images among themselves, from their logs."""
+"""This module finds out from the workers' logs how they divided the training images among themselves."""
 
 from dataclasses import dataclass
 
@@ -7,16 +7,21 @@ from grader.run.worker_log import Worker
 
 @dataclass(frozen=True)
 class Epoch:
-    """How the workers divided the training images in one epoch: shares of all images, 0 to 1 and above."""
+    """This says how the workers divided the training images in one epoch.
+
+    `covered` is the share (0 to 1) of all images that they used. `repeated` is the number of repeated uses, divided by
+    the number of all images, and it can be above 1.
+    """
 
     covered: float
     repeated: float
 
 
 def epochs(workers: list[Worker], train_images: int) -> list[Epoch]:
-    """For each epoch, a whole number of them in what was seen, how together the workers cover the training images.
+    """Return for each epoch how the workers together cover the training images.
 
-    An epoch has passed when the workers together have used as many images as there are.
+    An epoch has passed when the workers together have used as many images as there are. The images that were seen are
+    divided into a whole number of epochs.
     """
     all_images = [worker.images() for worker in workers]
     count = round(sum(map(len, all_images)) / train_images)
@@ -34,7 +39,7 @@ def _part(images: list[int], number: int, count: int) -> list[int]:
 
 
 def repeated_at_once(workers: list[Worker]) -> float:
-    """The share of images that several workers used in one and the same update: 0 if each has its own."""
+    """Return the share of uses that repeat another worker's image in the same update. It is 0 if none does."""
     used = distinct = 0
     for updates in zip(*(worker.updates for worker in workers), strict=False):
         images = [set(update.images) for update in updates]
@@ -43,6 +48,6 @@ def repeated_at_once(workers: list[Worker]) -> float:
 
 
 def same_order(worker: Worker, count: int) -> bool:
-    """Whether a worker used its images in the same order in its first two of `count` epochs."""
+    """Return whether a worker used its images in the same order in its first two of `count` epochs."""
     images = worker.images()
     return count > 1 and _part(images, 0, count) == _part(images, 1, count)

@@ -1,1 +1,1 @@
-"""Takes in what a learner hands in, and refuses what cannot be a program."""
+"""These modules take in a submission, and refuse one that cannot be a program."""

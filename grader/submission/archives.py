@@ -1,6 +1,6 @@
-"""Reads what a learner handed over, whatever it is: a folder, a .zip, .tar or .tar.gz archive, or `train.py` itself.
+"""This module reads a submission: a folder, a .zip, .tar or .tar.gz archive, or `train.py` itself.
 
-All of it is hostile. Nothing is unpacked anywhere but in memory, links are not followed, and every size is limited.
+A submission may be hostile. It is unpacked only in memory, links are not followed, and every size is limited.
 """
 
 import io
@@ -20,27 +20,29 @@ from grader.common.contract import ENTRY
 from grader.common.errors import GraderError
 from grader.common.text import quoted
 
-MAX_ARCHIVE_BYTES = 16 * 2**20  # as it is, and unpacked; what is passed over counts
-MAX_ARCHIVE_ENTRIES = 10_000
+# This limit in bytes holds for the packed and for the unpacked archive. Files that are passed over count too. It is
+# far above the limit on source code, because tools may add files like those in `.git`.
+MAX_ARCHIVE_BYTES = 16 * 2**20
+MAX_ARCHIVE_ENTRIES = 10_000  # entries of an archive; `zipfile` makes an object in memory for each of them
 PASSED_OVER = frozenset({"__pycache__", ".git", ".ipynb_checkpoints", "__MACOSX", ".DS_Store"})
-APPLE_DOUBLE = "._"  # begins the names of the files that macOS adds to an archive
+APPLE_DOUBLE = "._"  # macOS adds files to an archive whose names begin like this
 DAMAGED = (
     OSError, EOFError, ValueError, IndexError, NotImplementedError, OverflowError, RuntimeError, struct.error,
     tarfile.TarError, zipfile.BadZipFile, zlib.error, untrusted.UnreadableError,
 )  # fmt: skip
 
-Reader = Callable[[int], bytes]  # gives at most so many bytes of a file
-Entry = tuple[str, Reader | None]  # a name as it was found; None: of a folder
+Reader = Callable[[int], bytes]  # a reader returns at most the given number of bytes of a file
+Entry = tuple[str, Reader | None]  # the name is as it was found, and a folder has None for its reader
 
 
 class SubmissionError(GraderError):
-    """A submission that cannot be launched; the message is one line for the learner."""
+    """The submission cannot be launched. The message is one line for the learner."""
 
 
 def entries(submission: Path, shown: str) -> Iterable[Entry]:
-    """Whatever lies in the submission, one by one and not yet read. `shown` is its name for a message.
+    """Return the entries of the submission, which are not read yet. `shown` is its name for a message.
 
-    An archive is recognised by its content. Raises SubmissionError, or one of DAMAGED where it cannot be read.
+    An archive is recognised by its content. Raises SubmissionError, or one of DAMAGED if it cannot be read.
     """
     try:
         found = submission.lstat()
@@ -63,12 +65,12 @@ def entries(submission: Path, shown: str) -> Iterable[Entry]:
 
 
 def passed_over(name: str) -> bool:
-    """Whether a file is one that tools leave behind, and not a part of the program."""
+    """Return whether a tool left the file behind, so that it is not a part of the program."""
     return name == "." or any(part in PASSED_OVER or part.startswith(APPLE_DOUBLE) for part in name.split("/"))
 
 
 def _folder_entries(folder: Path, above: str = "") -> Iterator[Entry]:
-    """What lies in a folder and its subfolders; links are not followed, also if they appear meanwhile."""
+    """Yield the entries of a folder and its subfolders. Links are not followed, even if they appear meanwhile."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         here = _held(descriptor, folder)
@@ -87,13 +89,16 @@ def _folder_entries(folder: Path, above: str = "") -> Iterator[Entry]:
 
 
 def _held(descriptor: int, folder: Path) -> Path:
-    """A path to an open folder that stays with it if another takes its place; the folder's own without /proc."""
+    """Return a path to an open folder. It still leads to this folder if another folder takes its place.
+
+    On a system without /proc, the folder's own path is returned.
+    """
     held = Path(f"/proc/self/fd/{descriptor}")
     return held if held.exists() else folder
 
 
 def _read_file(path: Path, name: str, most: int) -> bytes:
-    """A file on the disk; of more than `most` bytes, only as many."""
+    """Read a file on the disk. If the file has more than `most` bytes, only so many are read."""
     found = path.lstat()
     if stat.S_ISLNK(found.st_mode) or (stat.S_ISREG(found.st_mode) and found.st_nlink > 1):
         raise _link(name)
@@ -111,7 +116,8 @@ def _irregular(name: str) -> SubmissionError:
 
 
 def _zip_entries(content: bytes) -> Iterator[Entry]:
-    if content.count(b"PK\1\2") > MAX_ARCHIVE_ENTRIES:  # before zipfile makes an object of each
+    # The entries are counted first, because zipfile makes an object of each.
+    if content.count(b"PK\1\2") > MAX_ARCHIVE_ENTRIES:
         raise SubmissionError(f"the archive has more than {MAX_ARCHIVE_ENTRIES:,} entries; hand in the source only")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
@@ -120,7 +126,7 @@ def _zip_entries(content: bytes) -> Iterator[Entry]:
 
 
 def _zip_name(info: zipfile.ZipInfo) -> str:
-    """The whole name (`info.filename` ends at a NUL); macOS writes UTF-8 without saying so."""
+    """Return the whole name. `info.filename` ends at a NUL. macOS writes UTF-8 without setting the flag for it."""
     name = info.orig_filename
     try:
         return name if info.flag_bits & 0x800 else name.encode("cp437").decode()
@@ -129,14 +135,14 @@ def _zip_name(info: zipfile.ZipInfo) -> str:
 
 
 def _read_zipped(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str, most: int) -> bytes:
-    kind = stat.S_IFMT(info.external_attr >> 16)  # 0 where the archive is not from Unix
+    kind = stat.S_IFMT(info.external_attr >> 16)  # it is 0 if the archive was not made on Unix
     if kind == stat.S_IFLNK:
         raise _link(name)
     if kind not in (0, stat.S_IFREG):
         raise _irregular(name)
     if info.flag_bits & 0x41:
         raise SubmissionError(f"{quoted(name)} is encrypted; pack it without a password")
-    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # others need memory without limit
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):  # other types need memory without limit
         raise SubmissionError(f"{quoted(name)} is packed in an unusual way; use plain zip")
     with archive.open(info) as stream:
         return stream.read(most)
@@ -174,7 +180,10 @@ def _is_tar(content: bytes) -> bool:
 
 
 def _tar_entries(content: bytes) -> Iterator[Entry]:
-    """The header blocks in turn; `tarfile`'s own loop can be kept busy for hours in some versions of Python."""
+    """Yield the entries of a tar archive, header block by header block.
+
+    This does not use the loop of `tarfile`, because in some versions of Python an archive can keep it busy for hours.
+    """
     place, given = 0, ""
     while (block := content[place : place + BLOCK]) != bytes(BLOCK):
         header = _header(block)
@@ -194,7 +203,7 @@ def _tar_entries(content: bytes) -> Iterator[Entry]:
 
 
 def _given_name(header: tarfile.TarInfo, data: bytes) -> str:
-    """The name that an extended header gives to the entry after it; empty if it gives none."""
+    """Return the name that an extended header gives to the entry after it. It is empty if the header gives none."""
     if header.type == tarfile.GNUTYPE_LONGNAME:
         return data.rstrip(b"\0").decode(errors="surrogateescape")
     name, place = b"", 0

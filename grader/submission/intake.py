@@ -1,7 +1,7 @@
-"""Takes in what a learner handed over: it becomes a clean folder of regular files, `train.py` at its top.
+"""This module takes in a submission. It becomes a clean folder of regular files, with `train.py` at its top.
 
-All of it is hostile until it has passed: names, types, sizes and numbers are checked while it is read, and what comes
-out was written here, file by file.
+A submission counts as hostile. The names, the types, the sizes and the number of its files are checked while they are
+read. This module writes each file of the clean folder itself.
 """
 
 import hashlib
@@ -16,22 +16,25 @@ from grader.common.text import quoted
 from grader.submission import archives
 from grader.submission.archives import DAMAGED, Entry, SubmissionError
 
-MAX_SOURCE_BYTES = 64 * 1024
-MAX_FILES = 100  # and as many folders
-MAX_DEPTH = 5  # a file's name and the folders above it
-MAX_NAME_BYTES = 100  # for a file or folder, without those above it
-LETTERS = frozenset(string.ascii_letters + string.digits + " ._-" + "ßæÆœŒøØđĐłŁ")  # and these with accents
+# An honest submission stays far below these limits. They keep a hostile one from filling the disk.
+MAX_SOURCE_BYTES = 64 * 1024  # bytes of all files together
+MAX_FILES = 100  # files; there may be as many folders too
+MAX_DEPTH = 5  # levels; the file's name and each folder above it count as one
+MAX_NAME_BYTES = 100  # bytes; this is for the name of one file or folder, without the folders above it
+LETTERS = frozenset(string.ascii_letters + string.digits + " ._-" + "ßæÆœŒøØđĐłŁ")  # they may have accents
 
-Name = tuple[str, ...]  # the folders from the top down, then the file
+Name = tuple[str, ...]  # the folders come first, from the top down, and the file comes last
 
 
 def take_in(submission: Path, target: Path) -> None:
-    """Make `target` a folder with the submission's files, `train.py` at its top.
+    """Make `target` a folder with the submission's files, with `train.py` at its top.
 
-    `submission` is a folder, a .zip, .tar or .tar.gz archive, or `train.py` itself; in the first two, one folder may
-    lie around all files. `target` must not exist, or be empty. Raises SubmissionError, and leaves `target` as it was,
-    if there is no `train.py`, a link or device, a name that is not plain or there twice, or more than MAX_FILES files
-    or MAX_SOURCE_BYTES bytes.
+    `submission` is a folder, a .zip, .tar or .tar.gz archive, or `train.py` itself. A folder or an archive may hold one
+    more folder around all files. `target` must not exist, or it must be empty.
+
+    Raises SubmissionError and leaves `target` as it was if the submission cannot be taken in. This is so if there is no
+    `train.py`, if a file is a link or a device, if a name is not plain or occurs twice, or if there are more than
+    MAX_FILES files or MAX_SOURCE_BYTES bytes.
     """
     shown = quoted(submission.name or str(submission))
     try:
@@ -42,7 +45,7 @@ def take_in(submission: Path, target: Path) -> None:
 
 
 def read_files(submission: Path) -> dict[str, bytes]:
-    """A submission's files by name, as `take_in` would write them. Raises SubmissionError as it does."""
+    """Return a submission's files by name, as `take_in` would write them. Raises SubmissionError as `take_in` does."""
     with tempfile.TemporaryDirectory(prefix="grader-intake-") as folder:
         source = Path(folder, "source")
         take_in(submission, source)
@@ -50,7 +53,7 @@ def read_files(submission: Path) -> dict[str, bytes]:
 
 
 def source_hash(source: Path) -> str:
-    """One hash for all of a submission's files, names included."""
+    """Return one hash of all of a submission's files and their names."""
     digest = hashlib.sha256()
     for path in sorted(source.rglob("*")):
         if path.is_file():
@@ -59,7 +62,7 @@ def source_hash(source: Path) -> str:
 
 
 def _collect(entries: Iterable[Entry]) -> dict[Name, bytes]:
-    """The files' contents, checked and counted one by one."""
+    """Return the contents of the files. They are checked and counted one by one."""
     files: dict[Name, bytes] = {}
     known: dict[Name, tuple[Name, bool]] = {}
     remaining = MAX_SOURCE_BYTES
@@ -79,8 +82,11 @@ def _collect(entries: Iterable[Entry]) -> dict[Name, bytes]:
 
 
 def _plain_name(name: str) -> Name:
-    """The parts of a name, accents composed; nothing that another system or a reader could take for another name."""
-    if len(name) > 2 * MAX_DEPTH * MAX_NAME_BYTES:  # normalising is slow on long names
+    """Return the parts of a name, with each accent and its letter as one character.
+
+    Raises SubmissionError if another system or a reader could take the name for another one.
+    """
+    if len(name) > 2 * MAX_DEPTH * MAX_NAME_BYTES:  # normalising a long name is slow
         raise SubmissionError(f"the name {quoted(name)} is too long")
     parts = tuple(part for part in unicodedata.normalize("NFC", name).split("/") if part != ".")
     if not parts or not all(map(_plain, parts)):
@@ -95,13 +101,19 @@ def _plain_name(name: str) -> Name:
 
 
 def _plain(part: str) -> bool:
-    """Whether it is made of LETTERS and their accents, and is not blank, `..` or one that some system would shorten."""
+    """Return whether a part of a name is plain.
+
+    It must consist of LETTERS and their accents. It must not be blank or `..`, and no system may shorten it.
+    """
     letters = all(unicodedata.normalize("NFD", letter)[0] in LETTERS for letter in part)
     return letters and part != "" and part == part.strip() and not part.endswith(".")
 
 
 def _claim(path: Name, is_file: bool, known: dict[Name, tuple[Name, bool]]) -> None:
-    """Note a path and the folders above it in `known`, by what a system that ignores case makes of them."""
+    """Note a path and the folders above it in `known`, under the names that they have on a system that ignores case.
+
+    Raises SubmissionError if such a name is already taken.
+    """
     for depth in range(1, len(path) + 1):
         claim = (path[:depth], is_file and depth == len(path))
         folded = tuple(unicodedata.normalize("NFC", part.casefold()) for part in path[:depth])
@@ -111,7 +123,7 @@ def _claim(path: Name, is_file: bool, known: dict[Name, tuple[Name, bool]]) -> N
 
 
 def _unwrapped(files: dict[Name, bytes], shown: str) -> dict[Name, bytes]:
-    """The files as seen from where `train.py` is: the top, or the only folder there."""
+    """Return the files with paths that begin at the folder of `train.py`. This is the top, or the only folder there."""
     if (ENTRY,) in files:
         return files
     tops = {path[0] for path in files}
@@ -121,7 +133,7 @@ def _unwrapped(files: dict[Name, bytes], shown: str) -> dict[Name, bytes]:
 
 
 def _write(files: dict[Name, bytes], target: Path) -> None:
-    """Make `target` a folder with just these files, whole or not at all."""
+    """Make `target` a folder with exactly these files. If that fails, no file is written to it."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".intake-", dir=target.parent) as part:
         whole = Path(part, "whole")

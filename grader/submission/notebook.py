@@ -1,6 +1,7 @@
-"""Takes the answers out of a notebook that a learner handed in: the sources of the cells whose ids the grader knows.
+"""This module reads the answers in a notebook that a learner handed in.
 
-Nothing in it is run, and nothing but these sources is used: what else the learner changed cannot matter.
+An answer is the source of a cell whose id the grader knows. Nothing in the notebook is executed here. Only these
+sources are used, so other changes in the notebook do not matter.
 """
 
 import json
@@ -10,20 +11,21 @@ from typing import Literal
 
 from grader.common.text import quoted
 
-MAX_BYTES = 5 * 2**20
-MAX_CELLS = 1000
-MAX_SOURCE_BYTES = 64 * 1024  # of a cell
+# An honest notebook stays below these limits. They keep the grader fast when a notebook is hostile.
+MAX_BYTES = 5 * 2**20  # bytes of the file, which include its outputs
+MAX_CELLS = 1000  # cells of one notebook
+MAX_SOURCE_BYTES = 64 * 1024  # bytes of one cell's source
 
 Kind = Literal["missing", "duplicated", "renamed", "retyped", "malformed", "too large"]
 
 
 class NotebookError(Exception):
-    """Content that is no notebook; the message is one line for the learner."""
+    """The content is not a notebook. The message is one line for the learner."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong with the cell `id`; the message is one line for the learner."""
+    """A problem says what is wrong with the cell `id`. The message is one line for the learner."""
 
     id: str
     kind: Kind
@@ -32,7 +34,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Answers:
-    """Sources by cell id, and what is wrong; a cell without a source has a problem, a cell with one may have one."""
+    """These are the sources by cell id, and the problems.
+
+    A cell without a source has a problem. A cell with a source may have a problem too.
+    """
 
     sources: dict[str, str]
     problems: list[Problem]
@@ -40,7 +45,7 @@ class Answers:
 
 @dataclass(frozen=True)
 class Cell:
-    """What matters of a cell as it was handed in: `source` is None if it is not text."""
+    """This is what the grader uses of a handed-in cell. `source` is None if it is not text."""
 
     grade_id: str
     id: str
@@ -50,10 +55,11 @@ class Cell:
 
 
 def answers(content: bytes, ids: Collection[str]) -> Answers:
-    """The sources of the code cells `ids` of an `.ipynb` (nbformat 4).
+    """Return the sources of the code cells `ids` of an `.ipynb` (nbformat 4).
 
-    A cell is known by nbgrader's `grade_id`; if no cell has that, by its cell id. Where several cells have one id,
-    none counts if they differ. Raises NotebookError if the content is no notebook, or larger than MAX_BYTES.
+    A cell is found by nbgrader's `grade_id`. If no cell has that `grade_id`, it is found by its cell id. If several
+    cells have one id and differ, none of them counts. Raises NotebookError if the content is not a notebook, or if it
+    is larger than MAX_BYTES.
     """
     cells = _cells(content)
     sources, problems = {}, []
@@ -68,7 +74,7 @@ def answers(content: bytes, ids: Collection[str]) -> Answers:
 
 
 def _cells(content: bytes) -> list[Cell]:
-    """All cells of a notebook; what lies between them and is no cell is left out."""
+    """Return all cells of a notebook. Entries of the list that are not cells are left out."""
     if len(content) > MAX_BYTES:
         raise NotebookError(f"the notebook has more than {MAX_BYTES:,} bytes; clear its outputs and save it again")
     notebook = _json(content)
@@ -82,7 +88,7 @@ def _cells(content: bytes) -> list[Cell]:
 
 
 def _json(content: bytes) -> object:
-    try:  # no number in it is used, and int() is slow on long ones
+    try:  # no number is used, and int() is slow on long numbers
         return json.loads(content.decode("utf-8-sig"), object_pairs_hook=_object, parse_int=float)
     except UnicodeDecodeError:
         raise NotebookError("the notebook is not text in UTF-8; hand in the .ipynb that Jupyter saved") from None
@@ -93,7 +99,7 @@ def _json(content: bytes) -> object:
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object; which of two values with one name counts would be anybody's guess."""
+    """Return a JSON object. Raises NotebookError if a name occurs twice, because it is unclear which value counts."""
     found = dict(pairs)
     if len(found) < len(pairs):
         raise NotebookError("the notebook has an object with a name twice; hand in the .ipynb that Jupyter saved")
@@ -115,7 +121,10 @@ def _text(outer: dict, name: str) -> str:
 
 
 def _source(raw: dict) -> str | None:
-    """A string or a list of strings as one string; None for anything else, and for what no Python source can hold."""
+    """Return a string, or a list of strings, as one string.
+
+    The result is None for any other value, and for text that a Python source cannot hold.
+    """
     source = raw.get("source")
     lines = [source] if isinstance(source, str) else source
     if not isinstance(lines, list) or not all(isinstance(line, str) for line in lines):
@@ -131,7 +140,7 @@ def _missing(id: str, cells: list[Cell], ids: Collection[str]) -> Problem:
 
 
 def _faults(id: str, found: list[Cell]) -> list[Problem]:
-    """What is wrong with the cells found for an id."""
+    """Return what is wrong with the cells found for an id."""
     faults = []
     if not _same(found):
         message = f"the cell {id} is there {len(found)} times, not always the same, so none counts; keep one"
@@ -158,5 +167,5 @@ def _source_faults(id: str, cell: Cell) -> list[Problem]:
 
 
 def _same(found: list[Cell]) -> bool:
-    """Whether all of them have the same type and source."""
+    """Return whether all cells have the same type and source."""
     return len({(cell.type, cell.source) for cell in found}) == 1
