@@ -1,1 +1,1 @@
-"""Shows a grade: in the terminal, as JSON, as a page with figures."""
+"""These modules show a grade in the terminal, as JSON, and as a page with figures."""

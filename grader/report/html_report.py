@@ -1,4 +1,4 @@
-"""The report of one check as a page: one HTML file that needs no script, no network and no other file."""
+"""This module writes the report of one check as a page. The HTML file needs no script, no network and no other file."""
 
 from pathlib import Path
 
@@ -13,18 +13,18 @@ from grader.report.figures import accuracy, learning_rate, loss, one_update, sha
 from grader.report.figures.picture import Picture
 
 DRAWINGS = (loss, learning_rate, shards, one_update, weights, accuracy)  # in this order they explain a run
-MAX_LOG_LINES = 60  # lines of the log at its end that the page shows
-MAX_LOG_LENGTH = 60_000  # characters of the log that are looked at for these lines
-MAX_TEXT = 600  # characters of any text on the page, because a submission may write without end
+MAX_LOG_LINES = 60  # lines; the page shows so many from the end of the log, where errors stand
+MAX_LOG_LENGTH = 60_000  # characters; the lines are looked for only so far before the end, because a line may be long
+MAX_TEXT = 600  # characters; any text on the page is cut to this length, because a submission may write without end
 
 
 def write(report: Report, evidence: Evidence, path: Path) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page. If that fails, no part of it is written."""
     write_whole(path, render(report, evidence))
 
 
 def render(report: Report, evidence: Evidence) -> str:
-    """The page as HTML. Only the template and the pictures are markup; all else is escaped."""
+    """Return the page as HTML. Only the template and the pictures are markup, and all other text is escaped."""
     page = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, finalize=_clean, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -38,19 +38,19 @@ def render(report: Report, evidence: Evidence) -> str:
 
 
 def all_pictures(evidence: Evidence) -> list[Picture]:
-    """The pictures of a run, in the order in which they explain it."""
+    """Return the pictures of a run, in the order in which they explain it."""
     return [module.draw(evidence) for module in DRAWINGS]
 
 
 def _clean(value: object) -> object:
-    """A text without terminal codes and no longer than MAX_TEXT characters. Other values stay as they are."""
+    """Return a text without terminal codes, cut to MAX_TEXT characters. Other values stay as they are."""
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
     return for_page(value, MAX_TEXT)
 
 
 def next_step(report: Report) -> str:
-    """What to do next. It is the advice of the line that lost the most points."""
+    """Say what to do next. This is the advice of the line that lost the most points."""
     unmet = [row for row in report.rows if row.status == "unmet"]
     if not unmet:
         return "Every line is met: there is nothing to change."
@@ -59,7 +59,7 @@ def next_step(report: Report) -> str:
 
 
 def facts(report: Report, evidence: Evidence) -> dict[str, str]:
-    """What the grade was measured with, by name. The key is not shown, because it may be the instructor's."""
+    """Return by name what the grade was measured with. The key is left out, because it may be a secret."""
     profile, run, record = evidence.profile, evidence.run, report.record
     firsts = [worker.first for worker in evidence.workers if worker.first]
     loopback, cpu_seconds = run.outside.loopback, run.outside.cpu_seconds

@@ -1,4 +1,4 @@
-"""Reads Horovod's timeline and picks one update out of it.
+"""This module reads Horovod's timeline and picks one update out of it.
 
 The timeline is a Chrome trace that rank 0 writes. Its end is often missing, because the run ended first.
 """
@@ -12,13 +12,15 @@ from typing import Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-MAX_BYTES = 4 * 2**20  # an honest run's timeline of three updates has 0.1 MiB
+MAX_BYTES = 4 * 2**20  # bytes; an honest run's timeline of three updates has 0.1 MiB
 MAX_MARKS = 100_000  # lines of the trace; an honest timeline has about a thousand
-MAX_SECONDS = 1e6  # since the timeline's start; no run lasts that long
-MAX_DEPTH = 4  # phases inside each other; Horovod nests two, an operation and a step of it
-COMPUTE = "COMPUTE"  # our own phase, from the end of one update's operations to the start of the next one's
+MAX_SECONDS = 1e6  # seconds since the timeline's start; no run lasts that long
+MAX_DEPTH = 4  # levels of phases inside each other; Horovod nests two, an operation and a step of it
+# Horovod has no such phase. It lasts from the end of one update's operations to the start of the next update's.
+COMPUTE = "COMPUTE"
 
-# A JSON object that holds at most one other object. Its length is bounded, so that no content makes the search slow.
+# This matches a JSON object that holds at most one other object. Its length is limited, so no content makes the search
+# slow.
 OBJECT = re.compile(rb"\{[^{}]{0,600}(?:\{[^{}]{0,300}\}[^{}]{0,100})?\}")
 OPERATION = re.compile(r"^(grouped_)?(allreduce|broadcast|allgather|alltoall|reducescatter)\.")
 NAMELESS = re.compile(r"noname\.\d+")
@@ -26,7 +28,10 @@ NAMELESS = re.compile(r"noname\.\d+")
 
 @dataclass(frozen=True)
 class Event:
-    """A phase of an operation on a tensor. `start` is in seconds after Horovod's start, `seconds` is its duration."""
+    """An event is a phase of an operation on a tensor.
+
+    `start` is in seconds after Horovod's start. `seconds` is the duration.
+    """
 
     tensor: str
     phase: str
@@ -39,7 +44,10 @@ class Event:
 
 
 class _Mark(BaseModel, strict=True, allow_inf_nan=False):
-    """A line of the trace. B begins a phase, E ends the last phase that began, M names a process, which is a tensor."""
+    """A mark is a line of the trace.
+
+    B begins a phase. E ends the phase that began last. M names a process, and here each process is a tensor.
+    """
 
     ph: Literal["B", "E", "M"]
     pid: int
@@ -49,7 +57,7 @@ class _Mark(BaseModel, strict=True, allow_inf_nan=False):
 
 
 def read(content: bytes) -> list[Event]:
-    """All whole phases, in order of their end. What cannot be read, or lies after MAX_BYTES, is left out."""
+    """Return all whole phases in order of their end. Marks that cannot be read or lie after MAX_BYTES are left out."""
     names, shapes, begun, ended = {}, {}, defaultdict(list), []
     for mark in _marks(content):
         if mark.ph == "M":
@@ -68,17 +76,20 @@ def _marks(content: bytes) -> Iterator[_Mark]:
     for match in islice(OBJECT.finditer(content[:MAX_BYTES]), MAX_MARKS):
         try:
             yield _Mark.model_validate_json(match.group())
-        except ValidationError:  # another kind of event, or none of Horovod's
+        except ValidationError:  # it is another kind of event, or not from Horovod
             continue
 
 
 def _tensor(name: str, shape: str) -> str:
-    """The tensor's name. Horovod gives a tensor without a name a new number at each call, so its shape is its name."""
+    """Return the tensor's name.
+
+    Horovod gives a tensor without a name a new number at each call, so the tensor's shape is used as its name.
+    """
     return NAMELESS.sub(lambda _: shape or "no name", OPERATION.sub("", name))
 
 
 def one_update(events: list[Event]) -> list[Event]:
-    """A usual update near the middle of `events`. It begins with the worker's computation (COMPUTE).
+    """Return a usual update near the middle of `events`. It begins with the worker's computation (COMPUTE).
 
     An update is usual if it has as many operations as most updates. The first update has no COMPUTE, because nothing
     comes before it, so it is taken only if no other update is usual. The result is empty if there is no update.
@@ -97,9 +108,9 @@ def one_update(events: list[Event]) -> list[Event]:
 
 
 def split_into_updates(ordered: list[Event]) -> list[list[Event]]:
-    """Splits events, in order of their start, into updates. Events before the first whole update are left out.
+    """Split events, in order of their start, into updates. Events before the first whole update are left out.
 
-    An example with two gradients, `a` and `b`, and three updates:
+    Here is an example with two gradients, `a` and `b`, and three updates:
 
         a  b  (the worker computes)  a  b  (the worker computes)  a  b
 
@@ -115,7 +126,7 @@ def split_into_updates(ordered: list[Event]) -> list[list[Event]]:
 
 
 def _waits(ordered: list[Event]) -> Counter[str]:
-    """For each tensor the seconds, over all its operations, in which Horovod did nothing before the operation began."""
+    """Return for each tensor how many seconds Horovod did nothing before operations on the tensor began."""
     waits: Counter[str] = Counter()
     if not ordered:
         return waits
@@ -128,7 +139,7 @@ def _waits(ordered: list[Event]) -> Counter[str]:
 
 
 def _begins(event: Event) -> bool:
-    """Whether an operation begins with this phase, in which the workers agree on what to do next."""
+    """Return whether an operation begins with this phase, in which the workers agree on what to do next."""
     return event.phase.startswith("NEGOTIATE")
 
 

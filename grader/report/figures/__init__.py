@@ -1,5 +1,7 @@
-"""The pictures of the report. Each module draws one picture of a run and says what can be observed in it.
+"""These modules draw the pictures of the report.
 
-A submission writes much of what is drawn. Values may be absent, not finite, of different lengths or endless, so each
-module looks at a limited number of them.
+Each module draws one picture of a run and says what can be observed in it.
+
+A submission writes many of the values that are drawn. Values may be absent or not finite, and lists of them may be of
+different lengths or endless. Each module therefore looks at a limited number of values.
 """

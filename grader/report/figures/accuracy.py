@@ -1,4 +1,4 @@
-"""The test accuracy that the run reported, and the accuracy that the grader measured."""
+"""This module draws the test accuracy that the run reported, and the accuracy that the grader measured."""
 
 from itertools import islice
 
@@ -10,11 +10,11 @@ from grader.grading.evidence import Evidence
 from grader.report.figures.curves import MAX_UPDATES, finite, sampled
 from grader.report.figures.picture import Picture, name_legend, new_axes, to_svg
 
-MEASURED_STYLES = (("worker-2", "s"), ("worker-1", "D"))  # colour and mark of what the grader measured
+MEASURED_STYLES = (("worker-2", "s"), ("worker-1", "D"))  # each measured accuracy has a colour and a mark
 
 
 def draw(evidence: Evidence) -> Picture:
-    """Test accuracy by epoch, with the target and what the grader measured."""
+    """Draw the test accuracy by epoch, the target, and the accuracy that the grader measured."""
     title = "Test accuracy by epoch"
     expected = "The reported accuracy rises to above the target, and the grader measures the same."
     reported = finite(line.test_accuracy for line in islice(evidence.metrics or [], MAX_UPDATES)) * 100
@@ -37,7 +37,7 @@ def draw(evidence: Evidence) -> Picture:
 
 
 def _measured(evidence: Evidence) -> dict[str, float]:
-    """What the grader measured of the checkpoint, in percent. It is empty if there is no checkpoint."""
+    """Return the accuracies of the checkpoint in percent. The result is empty if there is no checkpoint."""
     if not evidence.checkpoint:
         return {}
     visible, secret = evidence.checkpoint.visible, evidence.checkpoint.secret

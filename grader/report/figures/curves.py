@@ -1,4 +1,4 @@
-"""Numbers that a submission wrote, as curves of limited length."""
+"""This module turns numbers that a submission wrote into curves of limited length."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -14,12 +14,12 @@ TOO_LARGE = 1e9  # a number of this size is not drawn; honest numbers are far be
 
 
 def limited_updates(worker: Worker) -> Sequence[Update]:
-    """The updates of a worker that are looked at."""
+    """Return the updates of a worker that are looked at."""
     return worker.updates[:MAX_UPDATES]
 
 
 def finite(values: Iterable[float | None]) -> np.ndarray:
-    """The values as float64. What is absent, not finite or too large to be drawn is nan."""
+    """Return the values as float64. A value that is absent, not finite or too large to draw becomes nan."""
     numbers = np.array([math.nan if value is None else value for value in values], dtype=float)
     numbers[~(np.abs(numbers) < TOO_LARGE)] = math.nan
     return numbers
@@ -30,13 +30,13 @@ def any_finite(curves: list[np.ndarray]) -> bool:
 
 
 def missing_values(curves: list[np.ndarray]) -> str:
-    """A sentence that counts the values that are not drawn. It is empty if all are drawn."""
+    """Return a sentence that counts the values that are not drawn. It is empty if all are drawn."""
     count = sum(int(np.isnan(curve).sum()) for curve in curves)
     return f" {count:,} values are absent, not finite or too large to draw." if count else ""
 
 
 def mean(values: np.ndarray) -> float:
-    """The mean of the finite values, or nan if there are none."""
+    """Return the mean of the finite values, or nan if there are none."""
     kept = values[np.isfinite(values)]
     return float(kept.mean()) if len(kept) else math.nan
 
@@ -46,13 +46,16 @@ def in_words(value: float, digits: str = ".4g") -> str:
 
 
 def means(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most MAX_MEANS points (x, y): the middle and the mean of groups of consecutive updates. x counts from 1."""
+    """Return at most MAX_MEANS points (x, y).
+
+    Each point is the middle and the mean of a group of consecutive updates. x counts from 1.
+    """
     groups = np.array_split(np.arange(len(curve)), max(1, min(len(curve), MAX_MEANS)))
     groups = [group for group in groups if len(group)]
     return np.array([group.mean() + 1 for group in groups]), np.array([mean(curve[group]) for group in groups])
 
 
 def sampled(curve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """At most MAX_POINTS points (x, y) of the curve, with its first and its last. x counts from 1."""
+    """Return at most MAX_POINTS points (x, y) of the curve, with its first and its last. x counts from 1."""
     chosen = np.unique(np.linspace(0, len(curve) - 1, min(len(curve), MAX_POINTS)).astype(int))
     return chosen + 1, curve[chosen]

@@ -1,4 +1,4 @@
-"""The learning rate of each worker by update."""
+"""This module draws the learning rate of each worker by update."""
 
 import math
 
@@ -13,7 +13,7 @@ MAX_RATES = 64  # rates of one update that are looked at; an optimizer has one r
 
 
 def draw(evidence: Evidence) -> Picture:
-    """Learning rate by update. Equal rates lie on each other as bands of a ribbon."""
+    """Draw the learning rate by update. Equal rates lie on each other like the bands of a ribbon."""
     title = "Learning rate by update"
     expected = "All workers follow one schedule, drawn as one ribbon: it climbs during warmup, then falls."
     curves = [finite(_highest(update.lr) for update in limited_updates(worker)) for worker in evidence.workers]
@@ -36,7 +36,7 @@ def _highest(rates: list[float]) -> float:
 
 
 def _compare(curves: list[np.ndarray]) -> str:
-    """The rates of the first worker that has any, and whether all workers have the same."""
+    """Describe the rates of the first worker that has any, and say whether all workers have the same rates."""
     rank = next(rank for rank, curve in enumerate(curves) if np.isfinite(curve).any())
     curve = curves[rank]
     peak = int(np.nanargmax(curve))

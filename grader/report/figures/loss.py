@@ -1,4 +1,4 @@
-"""The training loss of each worker by update."""
+"""This module draws the training loss of each worker by update."""
 
 from itertools import islice
 
@@ -21,12 +21,12 @@ from grader.report.figures.curves import (
 )
 from grader.report.figures.picture import Picture, new_axes, to_svg, worker_legend
 
-LINE_STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"))  # dashes and marks that differ also in grey print
+LINE_STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"))  # the dashes and marks differ in grey print too
 NO_LOSS = "No worker's own loss was seen: none of PyTorch's loss modules computed one that is a number."
 
 
 def draw(evidence: Evidence) -> Picture:
-    """Training loss by update, one line per worker."""
+    """Draw the training loss by update, with one line per worker."""
     title = "Training loss by update"
     expected = "Workers see different images but train one network: four lines that fall together."
     curves = [finite(update.loss for update in limited_updates(worker)) for worker in evidence.workers]
@@ -45,7 +45,7 @@ def draw(evidence: Evidence) -> Picture:
 
 
 def _reported_loss(evidence: Evidence) -> Picture:
-    """Training loss by epoch as the run reported it, for a run in which no loss module computed a worker's loss."""
+    """Draw the reported training loss by epoch. This is for a run in which no loss module computed a worker's loss."""
     title, expected = "Training loss by epoch", "The loss falls."
     curve = finite(line.train_loss for line in islice(evidence.metrics or [], MAX_UPDATES))
     if not any_finite([curve]):

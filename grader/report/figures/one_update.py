@@ -1,4 +1,4 @@
-"""When each gradient of one update was exchanged, from Horovod's timeline."""
+"""This module draws from Horovod's timeline when each gradient of one update was exchanged."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -8,11 +8,11 @@ from grader.grading.evidence import Evidence
 from grader.report import timeline
 from grader.report.figures.picture import Picture, new_axes, patch_legend, to_svg
 
-MAX_ROWS, MAX_BARS = 32, 1_000  # tensors and events that are drawn
-MAX_LABEL = 25  # characters of a tensor's name
-KINDS = ("compute only", "wait for others", "all-reduce", "copy", "transfer")  # each is drawn over those before
+MAX_ROWS, MAX_BARS = 32, 1_000  # so many tensors and events are drawn, as more would not fit on a phone
+MAX_LABEL = 25  # characters; a longer name of a tensor would take the space of the bars
+KINDS = ("compute only", "wait for others", "all-reduce", "copy", "transfer")  # a kind is drawn over earlier ones
 COMPUTE, WAIT, ALLREDUCE, COPY, TRANSFER = range(len(KINDS))
-PREFIXES = {  # of the names that Horovod gives to phases; any other phase counts as all-reduce
+PREFIXES = {  # the names of Horovod's phases begin like this; any other phase counts as all-reduce
     WAIT: ("NEGOTIATE", "WAIT", "QUEUE"),
     TRANSFER: ("GLOO", "NCCL", "MPI", "CCL"),
     COPY: ("MEMCPY", "INIT", "ALLOCATE", "COPY"),
@@ -20,7 +20,7 @@ PREFIXES = {  # of the names that Horovod gives to phases; any other phase count
 
 
 def draw(evidence: Evidence) -> Picture:
-    """Horovod's timeline of one update, one row per tensor."""
+    """Draw Horovod's timeline of one update, with one row per tensor."""
     title = "One update in Horovod's timeline"
     expected = "Every gradient is exchanged once: as soon as all workers have it, or together with its group."
     events = timeline.one_update(timeline.read(evidence.timeline))
@@ -46,7 +46,7 @@ def draw(evidence: Evidence) -> Picture:
 
 
 def _kind(event: timeline.Event) -> int:
-    """The index of the event's kind in KINDS."""
+    """Return the index of the event's kind in KINDS."""
     if event.phase == timeline.COMPUTE:
         return COMPUTE
     return next((kind for kind, prefixes in PREFIXES.items() if event.phase.startswith(prefixes)), ALLREDUCE)
@@ -76,7 +76,7 @@ def _kind_patches(kinds: list[int]) -> dict[str, Patch]:
 
 
 def _short(name: str) -> str:
-    """The name in ASCII. Of a long name its end stays, because the end tells tensors apart."""
+    """Return the name in ASCII. A long name keeps its end, because the end tells tensors apart."""
     name = "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in name)
     return name if len(name) <= MAX_LABEL else "..." + name[3 - MAX_LABEL :]
 

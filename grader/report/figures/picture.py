@@ -1,4 +1,4 @@
-"""A picture of the report: its words, and an SVG element that takes its colours from the page's style sheet.
+"""A picture of the report has words, and an SVG element that takes its colours from the page's style sheet.
 
 An artist that stands for something has a name, for instance `worker-0`. Matplotlib writes it as the id of the SVG
 element, and the style sheet gives each name its colour in light and in dark mode.
@@ -19,12 +19,13 @@ from matplotlib.patches import Patch
 
 from grader.common.contract import WORKERS
 
-WIDTH = 360  # units of a picture, about the width of a phone; letters are 10.5 units high
+WIDTH = 360  # units; a picture is about as wide as a phone, and letters are 10.5 units high
 
-# Colours of the images' owners. They are the same in light and dark mode, and go from dark to light also in grey.
+# These are the colours of the images' owners. They are the same in light and dark mode. In grey print, too, they go
+# from dark to light.
 WORKER_COLORS = ("#0b3c8c", "#b3450f", "#23a094", "#f2bd3b")
 SEVERAL_COLOR, NOBODY_COLOR = "#000000", "#ffffff"
-NOBODY, SEVERAL, NO_IMAGE = -1, WORKERS, WORKERS + 1  # stand in place of the rank of an owner
+NOBODY, SEVERAL, NO_IMAGE = -1, WORKERS, WORKERS + 1  # these numbers stand in place of an owner's rank
 
 SETTINGS = {
     "svg.fonttype": "none", "text.parse_math": False, "axes.formatter.use_mathtext": False, "font.size": 10.5,
@@ -37,7 +38,7 @@ SETTINGS = {
 
 @dataclass(frozen=True)
 class Picture:
-    """`expected` says what a right run shows, `observed` what this run shows. `svg` is None if there are no data."""
+    """`expected` says what a right run shows, and `observed` what this run shows. `svg` is None without data."""
 
     name: str
     title: str
@@ -47,7 +48,7 @@ class Picture:
 
 
 def new_axes(figure: Figure, x_label: str, y_label: str) -> Axes:
-    """Axes that fill the figure, with whole numbers along x."""
+    """Return axes that fill the figure, with whole numbers along x."""
     axes = figure.subplots()
     axes.set(xlabel=x_label, ylabel=y_label)
     axes.xaxis.get_major_locator().set_params(integer=True)
@@ -76,13 +77,13 @@ def patch_legend(figure: Figure, patches: dict[str, Patch], loc: str) -> None:
 
 
 def owner_pixels(owners: np.ndarray) -> np.ndarray:
-    """RGBA colours (uint8) of owners: NOBODY, a rank, SEVERAL workers, or NO_IMAGE."""
+    """Return the RGBA colours (uint8) of owners. An owner is NOBODY, a rank, SEVERAL workers, or NO_IMAGE."""
     table = matplotlib.colors.to_rgba_array([NOBODY_COLOR, *WORKER_COLORS, SEVERAL_COLOR, "none"])
     return (table * 255).astype(np.uint8)[owners - NOBODY]
 
 
 def to_svg(name: str, label: str, height: float, paint: Callable[[Figure], None]) -> Markup:
-    """What `paint` draws, `height` units high, as an `<svg>` element. A screen reader reads `label` aloud."""
+    """Return what `paint` draws as an `<svg>` element, `height` units high. A screen reader reads `label` aloud."""
     with matplotlib.rc_context(SETTINGS | {"svg.hashsalt": name}):
         figure = Figure(figsize=(WIDTH / 72, height / 72), layout="constrained")
         paint(figure)
@@ -92,10 +93,10 @@ def to_svg(name: str, label: str, height: float, paint: Callable[[Figure], None]
 
 
 def _inline(document: str, name: str, label: str) -> Markup:
-    """An SVG document as an element of an HTML page. Its ids begin with `name`, so they are unique on the page."""
+    """Return an SVG document as an element of an HTML page. Its ids begin with `name`, so they are unique there."""
     body = document[document.index(">", document.index("<svg")) + 1 :]
     box = re.search(r'viewBox="([\d. ]+)"', document).group(1)
-    body = re.sub(r"<style.*?</style>", "", body, count=1, flags=re.DOTALL)  # it would apply to the whole page
+    body = re.sub(r"<style.*?</style>", "", body, count=1, flags=re.DOTALL)  # this style would apply to the whole page
     body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", body)
     start = '<svg viewBox="{}" role="img" aria-label="{}" aria-describedby="{}">'
     return Markup(start).format(box, label, name) + Markup(body)

@@ -1,4 +1,4 @@
-"""Which worker used which training image."""
+"""This module draws which worker used which training image."""
 
 import math
 from itertools import chain, islice
@@ -27,7 +27,7 @@ from grader.report.figures.picture import (
 from grader.run.worker_log import Worker
 
 MAX_DOTS = 4_800  # dots for one epoch; a dot is then about two units wide
-DRAWN_EPOCHS = 2  # enough to see whether the second epoch is shuffled anew
+DRAWN_EPOCHS = 2  # epochs; two are enough to see whether the second epoch is shuffled anew
 EXPECTED = (
     "Each dot is an image. Four colours in equal parts, next to no white, no black; "
     "where all images are shuffled, a new pattern each epoch."
@@ -35,13 +35,13 @@ EXPECTED = (
 
 
 def draw(evidence: Evidence) -> Picture:
-    """Which worker used which training image, in the first two epochs."""
+    """Draw which worker used which training image in the first two epochs."""
     title = "Shards: which worker used which image"
     total = evidence.profile.train_images
     used = sum(len(update.images) for worker in evidence.workers for update in limited_updates(worker))
     if not used:
         return Picture("shards", title, EXPECTED, "No worker fetched training images through cifar.data.")
-    epochs = max(1, round(used / total))  # in an epoch all workers together use as many images as there are
+    epochs = max(1, round(used / total))  # in an epoch, all workers together use as many images as there are
     owners = [_owners(evidence.workers, epoch, epochs, total) for epoch in range(min(DRAWN_EPOCHS, epochs))]
 
     def paint(figure: Figure) -> None:
@@ -56,7 +56,10 @@ def draw(evidence: Evidence) -> Picture:
 
 
 def _owners(workers: list[Worker], epoch: int, epochs: int, total: int) -> np.ndarray:
-    """The owner of each training image in one of the `epochs`: a rank, NOBODY, or SEVERAL for more than one use."""
+    """Return the owner of each training image in one of the `epochs`.
+
+    An owner is a rank, NOBODY, or SEVERAL if the image was used more than once.
+    """
     uses, owner = np.zeros(total, int), np.full(total, NOBODY)
     for rank, worker in enumerate(workers):
         batches = [update.images for update in limited_updates(worker)]
@@ -84,13 +87,16 @@ def _shares(owner: np.ndarray) -> str:
 
 
 def _sample(owner: np.ndarray) -> np.ndarray:
-    """At most MAX_DOTS entries in order, one of each group at random. A fixed step could hit one worker only."""
+    """Return at most MAX_DOTS entries in order, one random entry of each group.
+
+    With a fixed step between the entries, all of them could belong to one worker.
+    """
     edges = np.linspace(0, len(owner), min(len(owner), MAX_DOTS) + 1).astype(int)
     return owner[np.random.default_rng(0).integers(edges[:-1], edges[1:])]
 
 
 def _dots(axes: Axes, owner: np.ndarray, frame: str) -> None:
-    """Draw one pixel per image, in rows, and around them a frame of that name."""
+    """Draw one pixel per image in rows, and around them a frame with the name `frame`."""
     columns = math.ceil(math.sqrt(len(owner) * 1.1))
     rows = math.ceil(len(owner) / columns)
     grid = np.full(rows * columns, NO_IMAGE)

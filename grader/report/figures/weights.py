@@ -1,4 +1,4 @@
-"""Whether the workers have equal weights after each update."""
+"""This module draws whether the workers have equal weights after each update."""
 
 from itertools import pairwise, zip_longest
 
@@ -13,7 +13,7 @@ from grader.run.worker_log import Worker
 
 
 def draw(evidence: Evidence) -> Picture:
-    """Hashes of the workers' weights as a strip with one column per update and one row per worker."""
+    """Draw hashes of the workers' weights as a strip with one column per update and one row per worker."""
     title = "Weights: equal on all workers?"
     expected = (
         "One column per update, one row per worker. Workers with equal weights have one colour: all rows dark blue."
@@ -37,7 +37,7 @@ def draw(evidence: Evidence) -> Picture:
 
 
 def _hash_groups(workers: list[Worker]) -> list[list[int]]:
-    """For each update and worker the lowest rank with the same hash, or NOBODY for a worker that has no hash.
+    """Return for each update and worker the lowest rank with the same hash, or NOBODY for a worker without a hash.
 
     The first entry is for the weights before the first update.
     """
@@ -49,14 +49,17 @@ def _hash_groups(workers: list[Worker]) -> list[list[int]]:
 
 
 def _binned(columns: list[list[int]], max_columns: int) -> list[list[int]]:
-    """At most `max_columns` columns. Each is the first of its group in which the workers differ, or its first."""
+    """Return at most `max_columns` columns, one for each group of columns.
+
+    It is the first column of the group in which the workers differ. If they differ in none, it is the group's first.
+    """
     edges = np.linspace(0, len(columns), min(max_columns, len(columns)) + 1).astype(int)
     groups = [columns[start:stop] for start, stop in pairwise(edges)]
     return [next((column for column in group if any(column)), group[0]) for group in groups]
 
 
 def _observe(columns: list[list[int]]) -> str:
-    """A sentence on the first update after which the workers' weights differ."""
+    """Return a sentence on the first update after which the workers' weights differ."""
     parted = next((update for update, column in enumerate(columns) if any(column)), None)
     if parted is None:
         return f"Equal on all workers before the first and after each of {len(columns) - 1:,} updates."
