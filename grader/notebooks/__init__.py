@@ -1,1 +1,1 @@
-"""Makes the learners' notebooks and the learner's copy of the course."""
+"""These modules make the learners' notebooks and the learner's copy of the course."""

@@ -1,18 +1,19 @@
-"""Builds the learners' notebooks from the lessons' texts: `python -m grader build [--check]`.
+"""This module builds the learners' notebooks from the lessons' texts: `python -m grader build [--check]`.
 
-A lesson is `solutions/NN_name.py` in jupytext's percent format, and is written nowhere else; `notebooks/NN_name.ipynb`
-is output. Its cells are
+A lesson is `solutions/NN_name.py` in jupytext's percent format. `notebooks/NN_name.ipynb` is generated from it, and
+changes there are lost. A lesson has these kinds of cells:
 
-    # %% [markdown]               text; the first one opens the lesson
-    # %%                          code
-    # %% tags=["parameters"]      code: the values that `python -m lessons` replaces by a profile's
-    # %% tags=["solution"]        what learners do by other means than an answer here: in the solved notebook alone
-    # %% exercise="ring_step"     code: the solved function, its body between ### BEGIN SOLUTION and ### END SOLUTION
-    # %% locked="four_workers"    code that a learner cannot change, because nbgrader puts it back; worth 100 points, of
-                                  which it earns the number that its last expression gives
+    # %% [markdown]               The cell is text. The first cell of this kind opens the lesson.
+    # %%                          The cell is code.
+    # %% tags=["parameters"]      The cell is code with values that `python -m lessons` replaces by a profile's values.
+    # %% tags=["solution"]        The cell is only in the solved notebook. Learners do its task outside the notebook.
+    # %% exercise="ring_step"     The cell is the solved function. Its body lies between the lines ### BEGIN SOLUTION
+                                  and ### END SOLUTION.
+    # %% locked="four_workers"    The cell is code that nbgrader restores if a learner changes it. It is worth 100
+                                  points, and earns as many of them as its last expression says.
 
-An exercise becomes three cells of nbgrader's: its statement (locked), the answer, and its check on public test cases
-(locked), which earns the exercise's points. Two builds write the same bytes: no cell id is drawn at random.
+An exercise becomes three cells of nbgrader: the locked statement, the answer, and the locked check on public test
+cases. The check earns the exercise's points. No cell id is drawn at random, so two builds write the same bytes.
 """
 
 import ast
@@ -36,9 +37,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SOLUTIONS, NOTEBOOKS = REPOSITORY / "solutions", REPOSITORY / "notebooks"
 ORIGIN = "<!-- Generated from solutions/{} by python -m grader build: a change here is lost. -->\n\n"
 STUB = '# Your code here, in place of the next line.\nraise NotImplementedError("it is not written yet")'
-MARKERS = ("BEGIN SOLUTION", "END SOLUTION")  # nbgrader's
-SOLUTION = "solution"  # tag of a cell that learners do not get
-LOCKED_POINTS = 100
+MARKERS = ("BEGIN SOLUTION", "END SOLUTION")  # nbgrader removes the lines between these markers
+SOLUTION = "solution"  # learners do not get a cell with this tag
+LOCKED_POINTS = 100  # points; a locked cell returns the grade of the assignment, which has so many
 METADATA = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python", "pygments_lexer": "ipython3"},
@@ -46,16 +47,16 @@ METADATA = {
 
 
 class LessonError(GraderError):
-    """A lesson that cannot be built; the message is one line that names file and cell."""
+    """The lesson cannot be built. The message is one line that names the file, and the cell if the error is in one."""
 
 
 def lessons(solutions: Path) -> list[Path]:
-    """The lessons' texts in their order."""
+    """Return the lessons' texts in their order."""
     return sorted(solutions.glob("[0-9][0-9]_*.py"))
 
 
 def solved(path: Path) -> NotebookNode:
-    """The notebook of a lesson with its answers. Raises LessonError."""
+    """Return the notebook of a lesson with its answers. Raises LessonError."""
     written = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells
     cells = [made for at, cell in enumerate(written, 1) for made in _expanded(cell, _place(path, at))]
     opening = next((cell for cell in cells if cell.cell_type == "markdown"), None)
@@ -69,25 +70,25 @@ def solved(path: Path) -> NotebookNode:
 
 
 def learner(path: Path) -> NotebookNode:
-    """The notebook of a lesson without its answers. Raises LessonError."""
+    """Return the notebook of a lesson without its answers. Raises LessonError."""
     return _without_answers(solved(path))
 
 
 def text(notebook: NotebookNode) -> str:
-    """What a notebook's file holds: always the same for the same notebook."""
+    """Return the content of a notebook's file. It is always the same for the same notebook."""
     nbformat.validate(notebook)
     return nbformat.writes(notebook, indent=1).rstrip("\n") + "\n"
 
 
 def built(solutions: Path) -> dict[str, str]:
-    """The learners' notebooks by file name. Raises LessonError, also where two cells have one id."""
+    """Return the learners' notebooks by file name. Raises LessonError, for example if two cells have one id."""
     notebooks = {path: solved(path) for path in lessons(solutions)}
     _check_ids([(cell.id, path) for path, notebook in notebooks.items() for cell in notebook.cells])
     return {f"{path.stem}.ipynb": text(_without_answers(notebook)) for path, notebook in notebooks.items()}
 
 
 def build(solutions: Path, notebooks: Path) -> list[str]:
-    """Write what has changed; the names of those files. Raises LessonError, and then nothing is written."""
+    """Write the notebooks that have changed, and return their names. If it raises LessonError, it writes nothing."""
     changed = [(name, content) for name, content in built(solutions).items() if content != _read(notebooks / name)]
     notebooks.mkdir(exist_ok=True)
     for name, content in changed:
@@ -96,7 +97,10 @@ def build(solutions: Path, notebooks: Path) -> list[str]:
 
 
 def stale(solutions: Path, notebooks: Path) -> list[str]:
-    """Names of the notebooks that are not what their lessons build to, or have none. Raises LessonError."""
+    """Return the names of the notebooks that must be built again or removed. Raises LessonError.
+
+    Such a notebook differs from the one that its lesson gives, or it is missing, or it has no lesson.
+    """
     wanted = built(solutions)
     found = {path.name for path in notebooks.glob("[0-9][0-9]_*.ipynb")}
     return sorted(
@@ -117,7 +121,7 @@ def _place(path: Path, at: int) -> str:
 
 
 def _check_ids(found: list[tuple[str, Path]]) -> None:
-    """Raise LessonError if an id is there twice: for nbgrader, an exercise belongs to one place."""
+    """Raise LessonError if an id occurs twice, because nbgrader expects an exercise in one place only."""
     for id, count in Counter(id for id, _ in found).items():
         if count > 1:
             places = ", ".join(_name(path) for other, path in found if other == id)
@@ -125,8 +129,9 @@ def _check_ids(found: list[tuple[str, Path]]) -> None:
 
 
 def _expanded(cell: NotebookNode, place: str) -> Iterator[NotebookNode]:
-    """The cells that a cell of the text becomes, still without ids."""
-    metadata = {key: value for key, value in cell.metadata.items() if key != "lines_to_next_cell"}  # jupytext's own
+    """Yield the cells that a cell of the text becomes. They have no ids yet."""
+    # jupytext adds `lines_to_next_cell`, which only jupytext uses.
+    metadata = {key: value for key, value in cell.metadata.items() if key != "lines_to_next_cell"}
     exercise, locked = metadata.pop("exercise", None), metadata.pop("locked", None)
     if (exercise or locked) and cell.cell_type != "code":
         raise LessonError(f"{place}: an exercise, like a locked cell, must be code")
@@ -149,7 +154,7 @@ def _known(id: str, place: str) -> Exercise:
 
 
 def _exercise(exercise: Exercise, source: str, place: str) -> list[NotebookNode]:
-    """Statement, answer and check."""
+    """Return the three cells of an exercise: the statement, the answer and the check."""
     _check_answer(exercise, source, place)
     check = (
         f'from grader.exercises.public_check import check_public\n\ncheck_public("{exercise.id}", {exercise.function})'
@@ -162,7 +167,7 @@ def _exercise(exercise: Exercise, source: str, place: str) -> list[NotebookNode]
 
 
 def _check_answer(exercise: Exercise, source: str, place: str) -> None:
-    """Raise LessonError unless a cell's solution is marked, and the function's first line is left without it."""
+    """Raise LessonError unless the solution is marked, and the function's first line remains without the solution."""
     found = re.findall("|".join(MARKERS), source)
     if not found or found != [*MARKERS] * (len(found) // 2):
         raise LessonError(f"{place}: {exercise.id} needs ### BEGIN SOLUTION, and after it ### END SOLUTION")
@@ -180,13 +185,13 @@ def _check_answer(exercise: Exercise, source: str, place: str) -> None:
 
 
 def _cleared(source: str) -> str:
-    """What the learner gets of an answer."""
+    """Return the part of an answer that the learner gets."""
     cell = new_code_cell(source, metadata={"nbgrader": _nbgrader("answer", solution=True)})
     return _without_answers(new_notebook(cells=[cell], metadata=METADATA)).cells[0].source
 
 
 def without_solution_cells(notebook: NotebookNode) -> NotebookNode:
-    """The notebook without the cells that learners do not get; answers stay."""
+    """Remove the cells that learners do not get, and return the notebook. The answers stay."""
     notebook.cells = [cell for cell in notebook.cells if SOLUTION not in cell.metadata.get("tags", [])]
     return notebook
 
@@ -213,7 +218,7 @@ def _points(count: int) -> str:
 
 
 def _nbgrader(id: str, solution: bool = False, points: int | None = None) -> dict:
-    """nbgrader's metadata of a cell: an answer, or a locked cell, which is graded where it has points."""
+    """Return nbgrader's metadata of a cell. The cell is an answer or locked, and it is graded if it has points."""
     graded = {} if points is None else {"points": points}
     return {
         "grade": points is not None, "grade_id": id, "locked": not solution, "schema_version": 3, "solution": solution,

@@ -1,4 +1,7 @@
-"""What a learner's machine gets of this repository: all that runs, no solutions, no hidden test cases, no tests."""
+"""This module copies the part of the repository that learners get.
+
+They get all that runs. They do not get the solutions, the hidden test cases and the tests.
+"""
 
 import shutil
 from pathlib import Path
@@ -11,19 +14,22 @@ GIVEN = (
     "source_code", "lessons", "grader", "benchmarks", "Makefile", "LICENSE", "pyproject.toml", "requirements.txt",
     "environment.yml",
 )  # fmt: skip
-README = Path("docs") / "learners.md"  # in the place of the repository's
+README = Path("docs") / "learners.md"  # learners get it in place of the repository's README.md
 MADE_HERE = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoints", "live", "work")
 
 
 def with_answers() -> list[Path]:
-    """The files of exercises that hold a reference, as the repository names them; `public.json` answers for them."""
+    """Return the files of the exercises that hold a reference. `public.json` replaces them in a learner's copy."""
     folder = Path("grader") / "exercises" / "definitions"
     compared = [id for id in exercises.IDS if isinstance(exercises.get(id), exercises.Compared)]
     return [folder / exercises.LESSONS[id] / f"{id}.py" for id in compared]
 
 
 def handout(target: Path, repository: Path = REPOSITORY) -> None:
-    """Copy to `target` what learners get. Raises FileExistsError if it is there, LessonError if none can be built."""
+    """Copy to `target` what learners get.
+
+    Raises FileExistsError if `target` exists, and LessonError if a lesson cannot be built.
+    """
     target.mkdir(parents=True)
     for name in GIVEN:
         source = repository / name
@@ -31,7 +37,7 @@ def handout(target: Path, repository: Path = REPOSITORY) -> None:
             shutil.copytree(source, target / name, ignore=MADE_HERE)
         else:
             shutil.copy(source, target)
-    # Built anew, not copied: an instructor may have solved exercises in the repository's own.
+    # The notebooks are built and not copied, because an instructor may have solved exercises in the existing notebooks.
     build.build(repository / "solutions", target / "notebooks")
     shutil.copy(repository / README, target / "README.md")
     for path in with_answers():
