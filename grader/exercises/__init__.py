@@ -1,12 +1,12 @@
-"""The lessons' function exercises as data: what is asked, test cases drawn at random, and what a right answer is.
+"""The lessons' function exercises are data: a statement, test cases drawn at random, and a rule for right answers.
 
 Each exercise is a module in `definitions/`, in the folder of its lesson. The module has the exercise's id as its name
-and holds `EXERCISE`. A `Compared` exercise holds its reference and the common wrong formulas: its module stays with the
-grader. A learner's copy of this package may leave such modules out; `public.json` then answers for them. A `Checked`
-exercise holds no answer, and is needed on both sides.
+and holds `EXERCISE`. A `Compared` exercise holds its reference and the common wrong formulas, so only the grader needs
+its module. A learner's copy of this package may leave such modules out, because `public.json` has the results for the
+public test cases. A `Checked` exercise holds no answer, and both the grader and the learner need its module.
 
-References add numbers with `math.fsum`. Python's `sum` compensates rounding from 3.12 on, so the last digits of
-`public.json` would depend on the version.
+References add numbers with `math.fsum`. From version 3.12 on, Python's `sum` compensates rounding errors. With `sum`,
+the last digits of `public.json` would depend on the version.
 """
 
 import importlib
@@ -35,16 +35,17 @@ LESSONS = {
     "momentum_correction": "lesson_06",
     "effective_batch": "lesson_07",
     "updates_made": "lesson_07",
-}  # the folder of each exercise, by its id
+}  # each exercise's id has the folder of its lesson
 IDS = tuple(LESSONS)
 
 
 @dataclass(frozen=True)
 class TestCase:
-    """The arguments of one call, by name and in order, and what the call should give.
+    """A test case has the arguments of one call, by name and in order, and the result that the call should have.
 
-    A `Checked` exercise judges several calls together, and has neither `right` nor `wrong`. An exercise draws the
-    arguments. `test_cases.draw` adds the `right` result, and in `wrong` the result of each common mistake by its name.
+    A test case of a `Checked` exercise has several calls, which are judged together, and neither `right` nor `wrong`.
+    The exercise draws the arguments. `test_cases.draw` adds the `right` result. It also adds in `wrong` the
+    result of each common mistake by its name.
     """
 
     group: str
@@ -55,7 +56,7 @@ class TestCase:
 
 @dataclass(frozen=True)
 class Mistake:
-    """A common wrong answer: how it is computed, and the sentence for the learner who gives it."""
+    """A mistake is a common wrong answer. It has a function that computes it, and a sentence for the learner."""
 
     name: str
     function: Callable
@@ -63,7 +64,9 @@ class Mistake:
 
 
 class Mistakes(list[Mistake]):
-    """The mistakes of an exercise with many arguments, which a mistake receives as one object of class `arguments`.
+    """This list holds the mistakes of an exercise with many arguments.
+
+    The function of a mistake receives the arguments as one object of class `arguments`.
 
     A function is registered by a decorator that holds its sentence. The mistake has the function's name.
     """
@@ -73,7 +76,7 @@ class Mistakes(list[Mistake]):
         self.arguments = arguments
 
     def add(self, sentence: str) -> Callable:
-        """Decorator that registers a function of one argument as a mistake."""
+        """Return a decorator that registers a function of one argument as a mistake."""
 
         def register(function: Callable) -> Callable:
             name = function.__name__.strip("_").replace("_", " ")
@@ -85,7 +88,7 @@ class Mistakes(list[Mistake]):
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the answers to the calls of a test case, and what to do; empty if nothing is."""
+    """A finding says what is wrong with the answers of a test case, and what to do. It is empty if all are right."""
 
     seen: str = ""
     advice: str = ""
@@ -93,7 +96,7 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Exercise:
-    """What all exercises have. `id` serves as nbgrader's grade_id; `groups` has points by kind of test case."""
+    """All exercises have these fields. `id` is nbgrader's grade_id. `groups` has the points by kind of test case."""
 
     id: str
     title: str
@@ -104,7 +107,7 @@ class Exercise:
 
     @property
     def function(self) -> str:
-        """The name of the function that the learner writes."""
+        """Return the name of the function that the learner writes."""
         return self.signature.partition("(")[0]
 
     @property
@@ -114,26 +117,30 @@ class Exercise:
 
 @dataclass(frozen=True, kw_only=True)
 class Compared(Exercise):
-    """Answers must equal the reference's, numbers within `relative` of its size or `absolute`.
+    """Answers must equal those of the reference.
 
-    Where the reference raises an error, so must the learner's function.
+    A number may differ from the right one by `relative` of its size, or by `absolute`. If the reference raises an
+    error, the learner's function must raise it too.
     """
 
     reference: Callable
     mistakes: Sequence[Mistake]
-    relative: float = 1e-4  # float32 is good enough
-    absolute: float = 1e-6
+    relative: float = 1e-4  # a share; a learner may compute in float32, whose errors are smaller
+    absolute: float = 1e-6  # this is for right answers of 0, which have no relative error
 
 
 @dataclass(frozen=True, kw_only=True)
 class Checked(Exercise):
-    """Answers must satisfy `judge(calls, answers)`; each call is answered by a process of its own, as on workers."""
+    """Answers must satisfy `judge(calls, answers)`. Each call is made in a process of its own, as on workers."""
 
     judge: Callable[[list[dict], list], Finding]
 
 
 def get(id: str) -> Exercise:
-    """The exercise called `id`. KeyError if there is none, ModuleNotFoundError in a copy that leaves it out."""
+    """Return the exercise called `id`.
+
+    Raises KeyError if there is none, and ModuleNotFoundError in a copy that leaves it out.
+    """
     if id not in IDS:
         raise KeyError(id)
     return importlib.import_module(f"{__name__}.definitions.{LESSONS[id]}.{id}").EXERCISE

@@ -1,4 +1,4 @@
-"""Writes the public test cases and their answers: `python -m grader.exercises`. Two runs write the same bytes."""
+"""`python -m grader.exercises` writes the public test cases and their answers. Two runs write the same bytes."""
 
 from grader.exercises import test_cases
 

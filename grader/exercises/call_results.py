@@ -1,4 +1,4 @@
-"""The validated result of one call of a function: an answer, an error, or neither."""
+"""A call result is the validated result of one call of a function. It is an answer, an error, or neither."""
 
 import json
 from collections.abc import Callable
@@ -9,11 +9,15 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from grader.common.text import one_line
 from grader.sandbox.guest_scripts.call_functions import TEXT, UnfitError, called, plain
 
-MAX_SHOWN = 400  # characters of a call or an answer in a message
+MAX_SHOWN = 400  # characters; a call or an answer in a message must stay readable
 
 
 class CallResult(BaseModel):
-    """Just one of: `value`, the name of the error `raised` with what it `said`, or the reason why there is `none`."""
+    """A result has exactly one of three fields.
+
+    They are the answer `value`, the name of the error that was `raised`, and the reason why there is `none` of both.
+    `said` is the text of the error.
+    """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
 
@@ -31,7 +35,7 @@ class CallResult(BaseModel):
         return self
 
     def __str__(self) -> str:
-        """For the learner, in one short line."""
+        """Return the result in one short line for the learner."""
         if self.value is not None:
             return f"gave {shown(told(self.value))}"
         return f"raised {shown(self.said or self.raised)}" if self.raised else f"gave no answer: {shown(self.none)}"
@@ -41,7 +45,7 @@ GARBLED = CallResult(none="what came out of the sandbox is no answer")
 
 
 def read(text: object) -> CallResult:
-    """The result in a text that came out of the sandbox; anything else becomes one without an answer."""
+    """Read the result in a text that came out of the sandbox. Any other text becomes a result without an answer."""
     try:
         return CallResult.model_validate(json.loads(text))
     except (TypeError, ValueError, RecursionError, UnfitError):
@@ -49,17 +53,17 @@ def read(text: object) -> CallResult:
 
 
 def of_call(function: Callable, arguments: dict) -> CallResult:
-    """Call a trusted function in this process."""
+    """Call a trusted function in this process, and return the result."""
     return CallResult.model_validate(called(function, arguments))
 
 
 def told(value: object) -> str:
-    """A value as Python writes it, its numbers with six digits."""
+    """Return a value as Python writes it, but numbers that are floats with six digits."""
     if isinstance(value, list):
         return f"[{', '.join(map(told, value))}]"
     return f"{value:.6g}" if isinstance(value, float) else repr(value)
 
 
 def shown(text: str, max_length: int = MAX_SHOWN) -> str:
-    """Text from a learner, short enough for a message."""
+    """Shorten a learner's text so that it fits in a message."""
     return one_line(text, max_length)

@@ -1,4 +1,4 @@
-"""Compares an answer with the right one within a tolerance. The difference is described without the right answer."""
+"""This module compares an answer with the right one within a tolerance. It does not tell the right answer."""
 
 import math
 from dataclasses import dataclass
@@ -10,18 +10,18 @@ KINDS = {bool: "True or False", str: "a text", list: "a list", int: "a number", 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """Numbers are equal that differ by `relative` of the right one's size, or by `absolute`, at most."""
+    """Two numbers count as equal if they differ by at most `relative` of the right one's size, or by `absolute`."""
 
     relative: float
     absolute: float
 
     def equal(self, one: float, right: float) -> bool:
-        """Whether a number is as good as the right one."""
+        """Return whether a number counts as equal to the right one."""
         return math.isclose(one, right, rel_tol=self.relative, abs_tol=self.absolute)
 
 
 def difference(result: CallResult, right: CallResult, tolerance: Tolerance) -> str:
-    """How a result differs from the right one. The text is empty if the two are equal."""
+    """Say how a result differs from the right one. The text is empty if the two are equal."""
     if right.raised:
         return "" if result.raised == right.raised else f"it should raise {right.raised}"
     if result.value is None:
@@ -50,7 +50,7 @@ def _lists(one: list, right: list, tolerance: Tolerance, place: str) -> str:
 
 
 def _how_far(one: float, right: float) -> str:
-    """What would make a number right, with one digit of precision."""
+    """Say what would make a number right, with one digit of precision."""
     if right == 0 or one == 0:
         return "0" if right == 0 else "other than 0"
     if (one < 0) != (right < 0):

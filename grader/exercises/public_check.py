@@ -1,4 +1,4 @@
-"""Tries a learner's function on the public test cases of its exercise: the check cell in a lesson's notebook."""
+"""This module tries a learner's function on public test cases. The check cell in a lesson's notebook calls it."""
 
 import contextlib
 import sys
@@ -11,10 +11,10 @@ from grader.sandbox.guest_scripts import call_functions
 
 
 def check_public(id: str, function: Callable) -> float:
-    """Try a function on the public test cases of an exercise, print what came of it, and return the points earned.
+    """Try a function on the public test cases of an exercise, print the score, and return the points.
 
-    nbgrader takes a number that a cell returns for the points of that cell, and anything on stderr for a failure: what
-    the function writes there is shown all the same.
+    nbgrader takes the number that a cell returns as the points of the cell. It takes text on stderr as a failure.
+    Therefore this function shows on stdout what the learner's function writes to stderr.
     """
     suite = public(id)
     with contextlib.redirect_stderr(sys.stdout):
@@ -24,7 +24,7 @@ def check_public(id: str, function: Callable) -> float:
 
 
 def _tried(function: Callable, suite: TestSuite) -> list[CallResult]:
-    """The results of all calls. In a notebook its cell is tried by itself, as it is by the grader."""
+    """Return the results of all calls. In a notebook, only the cell of the function is used, as the grader does."""
     notebook = sys.modules["__main__"]
     shell = getattr(notebook, "get_ipython", lambda: None)()
     cells = shell.history_manager.input_hist_raw if shell else []

@@ -1,6 +1,6 @@
-"""Grades learners' functions. Their cells run in the sandbox, and only the results of the calls come back.
+"""This module grades learners' functions. Their cells run in the sandbox, and only the results of the calls come back.
 
-The test cases are drawn for a key that the learner does not know. A learner runs `public_check`.
+The test cases are drawn for a key that the learner does not know. Learners use `public_check` instead.
 """
 
 import json
@@ -16,18 +16,19 @@ from grader.sandbox import run_in_sandbox
 from grader.sandbox.guest_scripts import call_functions
 from grader.sandbox.isolation import Isolation
 
-MAX_CELL_BYTES = 64 * 1024
-CALL_SECONDS = 10
-EXERCISE_SECONDS = 30
-START_SECONDS = 60  # for Python and PyTorch, on a busy machine
-ESCAPED = 7  # bytes at most for a byte of a result, as JSON in JSON
+MAX_CELL_BYTES = 64 * 1024  # bytes of one cell; a function of a few lines has far fewer
+CALL_SECONDS = 10  # seconds for one call; a right function needs far less, so a longer call hangs
+EXERCISE_SECONDS = 30  # seconds for all calls of an exercise, so that slow calls do not delay a class
+START_SECONDS = 60  # seconds in which Python and PyTorch start, even on a busy machine
+ESCAPED = 7  # bytes; one byte of a result becomes at most so many, because a result is JSON inside JSON
 
 
 def grade(cells: Mapping[str, str], key: str, isolation: type[Isolation]) -> list[Score]:
-    """Judge the cells of one learner, by exercise id, in one start of the sandbox; the same key gives the same result.
+    """Grade the cells of one learner, given by exercise id, in one start of the sandbox.
 
-    A cell is all the code that the function needs, imports included. Raises KeyError for an unknown id, and
-    isolation.IsolationError if the sandbox cannot start. Whatever a cell does gives a score, never an exception.
+    A cell must hold all the code that the function needs, imports included. The same key gives the same test cases.
+    Raises KeyError for an unknown id, and isolation.IsolationError if the sandbox cannot start. A cell cannot cause an
+    exception. Whatever it does, it gets a score.
     """
     suites = [draw(exercises.get(id), key) for id in cells]
     fitting = [suite for suite in suites if len(cells[suite.id].encode(errors="replace")) <= MAX_CELL_BYTES]
@@ -52,14 +53,14 @@ def _grade_fitting(suites: list[TestSuite], cells: Mapping[str, str], isolation:
 
 
 def requested_calls(suites: list[TestSuite], cells: Mapping[str, str]) -> bytes:
-    """The input of the sandbox as JSON. It holds cells and arguments, and no right results."""
+    """Return the input of the sandbox as JSON. It holds cells and arguments, and no right results."""
     asked = [{"function": suite.function, "source": cells[suite.id], "calls": suite.calls} for suite in suites]
     limits = {"call_seconds": CALL_SECONDS, "exercise_seconds": EXERCISE_SECONDS}
     return json.dumps({**limits, "exercises": asked}).encode()
 
 
 def score(suites: list[TestSuite], content: bytes) -> list[Score]:
-    """Score what came out of the sandbox, whatever it is."""
+    """Score the content that came out of the sandbox, even if it is damaged."""
     try:
         answers = json.loads(content)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""Scores the results of an exercise's calls: points by group, the first difference, the likely mistake."""
+"""This module scores the results of an exercise's calls. It names the points by group and the likely mistake."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,12 +11,15 @@ from grader.exercises.compare import Tolerance, difference
 from grader.exercises.test_cases import TestSuite
 
 ALONE = "The cell is tried by itself: what the function needs, imports included, has to stand in it."
-CALLS_SHOWN = 900  # characters: a description of calls must stay readable in a notebook
+CALLS_SHOWN = 900  # characters; a description of calls must stay readable in a notebook
 
 
 @dataclass(frozen=True)
 class GroupScore:
-    """How many test cases of a group were right, the first that was not, and the mistake if it is a known one."""
+    """This is the score of one group of test cases.
+
+    `right` of its `cases` were right. `difference` describes the first one that was not. `advice` is for the learner.
+    """
 
     name: str
     points: float
@@ -29,7 +32,7 @@ class GroupScore:
 
 @dataclass(frozen=True)
 class Score:
-    """The points of an exercise. `note` applies to all groups. All text is short and printable, but not escaped."""
+    """This is the score of an exercise. `note` is for all groups. All text is short and printable, but not escaped."""
 
     id: str
     title: str
@@ -41,7 +44,11 @@ class Score:
 
 @dataclass(frozen=True)
 class ScoredCase:
-    """What is wrong with the results of one test case; empty if nothing is. `mistakes`: those with the same result."""
+    """This is one test case with its results.
+
+    `finding` says what is wrong with them, and is empty if they are right. `mistakes` names the mistakes that give the
+    same result.
+    """
 
     case: TestCase
     results: list[CallResult]
@@ -54,7 +61,7 @@ class ScoredCase:
 
 
 def score(suite: TestSuite, results: list[CallResult], reveal: bool) -> Score:
-    """Score one result for each of the suite's calls. `reveal`: show the right answers, as for public test cases."""
+    """Score one result for each of the suite's calls. `reveal` shows the right answers, as for public test cases."""
     remaining = iter(results)
     scored = [_score_case(suite, case, remaining, reveal) for case in suite.cases]
     note = _note(results)
@@ -65,12 +72,12 @@ def score(suite: TestSuite, results: list[CallResult], reveal: bool) -> Score:
 
 
 def refused(suite: TestSuite, reason: str) -> Score:
-    """The score of a cell that was not run: no points, and the reason."""
+    """Return the score of a cell that was not run. It has no points, and it gives the reason."""
     return score(suite, [CallResult(none=shown(reason))] * len(suite.calls), reveal=False)
 
 
 def _note(results: list[CallResult]) -> str:
-    """What to say if all results are the same: no right function answers alike whatever it is asked."""
+    """Return a note if all results are the same, because a right function gives different answers."""
     if any(other != results[0] for other in results):
         return ""
     return f"Whatever it was asked, the function {results[0]}"
@@ -99,14 +106,17 @@ def _properties(suite: TestSuite, case: TestCase, results: list[CallResult]) -> 
 
 
 def _likely(suite: TestSuite, scored: list[ScoredCase]) -> list[str]:
-    """Mistakes that explain at least half of the answers in which they would show, those that explain most first."""
+    """Return the likely mistakes. Those that explain the largest share of the answers come first.
+
+    A mistake is likely if it explains at least half of the answers in which it would show.
+    """
     seen = {name for scored_case in scored for name in scored_case.mistakes}
     shares = {name: _explained(suite, scored, name) for name in suite.sentences if name in seen}
     return sorted((name for name in shares if shares[name][0] >= 0.5), key=shares.get, reverse=True)
 
 
 def _explained(suite: TestSuite, scored: list[ScoredCase], mistake: str) -> tuple[float, int]:
-    """Share and number of the answers that are what a mistake makes them, where that is not right."""
+    """Return the share and the number of answers that a mistake explains. Cases that it gets right do not count."""
     tolerance = Tolerance(suite.relative, suite.absolute)
     showing = [v for v in scored if difference(v.case.wrong[mistake], v.case.right, tolerance)]
     telling = [v for v in showing if not v.case.right.raised] or showing
@@ -125,7 +135,7 @@ def _group(suite: TestSuite, name: str, scored: list[ScoredCase], likely: list[s
 
 
 def _described(suite: TestSuite, scored_case: ScoredCase) -> str:
-    """The calls of a test case, their results and what is wrong. A call without a result is described alone."""
+    """Describe a test case's calls, their results and what is wrong. A call without an answer is described alone."""
     pairs = list(zip(scored_case.case.calls, scored_case.results, strict=True))
     missing = [pair for pair in pairs if pair[1].value is None][:1]
     calls = [f"{_call(suite, call)} {given}" for call, given in missing or pairs]
@@ -140,14 +150,18 @@ def _call(suite: TestSuite, arguments: dict) -> str:
 
 
 def _advice(suite: TestSuite, wrong: list[ScoredCase], likely: list[str]) -> str:
-    """What the judge of properties advises, or the sentence of a likely mistake that explains half of a group's."""
+    """Return the advice for a group.
+
+    This is the sentence of a likely mistake that explains half of the group's wrong answers. If there is no such
+    mistake, it is the advice of the first finding.
+    """
     counts = Counter(mistake for scored_case in wrong for mistake in scored_case.mistakes)
     named = next((mistake for mistake in likely if 2 * counts[mistake] >= len(wrong)), None)
     return suite.sentences[named] if named else wrong[0].finding.advice
 
 
 def as_text(scored: Score) -> str:
-    """A score for a terminal or a notebook's output."""
+    """Return a score as text for a terminal or a notebook's output."""
     lines = [f"{scored.title}: {scored.points:g} of {scored.max} points"]
     lines += [scored.note] if scored.note else []
     for group in scored.groups:

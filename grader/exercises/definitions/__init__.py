@@ -1,1 +1,1 @@
-"""The lessons' function exercises, one module each, in a folder for each lesson."""
+"""These folders hold the lessons' function exercises: a folder for each lesson, and a module for each exercise."""

@@ -1,1 +1,1 @@
-"""Function exercises of lesson 01."""
+"""These modules are the function exercises of lesson 01."""

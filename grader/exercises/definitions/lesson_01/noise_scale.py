@@ -1,4 +1,4 @@
-"""Exercise: estimate the gradient noise scale from gradients of two batch sizes."""
+"""This exercise asks for an estimate of the gradient noise scale from gradients of two batch sizes."""
 
 import math
 
@@ -8,13 +8,16 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def _estimates(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> tuple[float, float]:
-    """Unbiased estimates of |G|^2 and tr(Sigma)."""
+    """Return unbiased estimates of |G|^2 and tr(Sigma)."""
     gradient = (big_batch * norm2_big - small_batch * norm2_small) / (big_batch - small_batch)
     return gradient, (norm2_small - norm2_big) / (1 / small_batch - 1 / big_batch)
 
 
 def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float:
-    """tr(Sigma) / |G|^2, in images. ValueError for batches in the wrong order, or where |G|^2 is not positive."""
+    """Return tr(Sigma) / |G|^2 in images.
+
+    Raises ValueError for batches in the wrong order, and if the estimate of |G|^2 is not positive.
+    """
     if not 0 < small_batch < big_batch:
         raise ValueError(f"0 < small_batch < big_batch is needed, not {small_batch} and {big_batch}")
     gradient, noise = _estimates(small_batch, big_batch, norm2_small, norm2_big)
@@ -79,7 +82,7 @@ MISTAKES = (
 
 
 def _measured(draw: np.random.Generator, small: int, big: int) -> dict:
-    """What would be measured, with some noise, for a random |G|^2 and a noise scale of 1 to 8 small batches."""
+    """Draw noisy measurements for a random |G|^2 and a noise scale of 1 to 8 small batches."""
     gradient = draw.integers(50, 400) / 100
     noise = gradient * small * draw.integers(100, 800) / 100
     jitter = draw.integers(98, 103, 2) / 100

@@ -1,4 +1,4 @@
-"""Exercise: how far the mean gradient of a random batch lies from that of all examples."""
+"""This exercise asks how far the mean gradient of a random batch lies from the mean gradient of all examples."""
 
 import math
 
@@ -8,12 +8,12 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def _spread(gradients: list[list[float]]) -> float:
-    """The trace of the examples' covariance: their mean squared distance from the mean gradient."""
+    """Return the trace of the covariance. It is the mean squared distance of the gradients from their mean."""
     return float(np.var(gradients, axis=0).sum())
 
 
 def squared_error(gradients: list[list[float]], batch: int) -> float:
-    """The expected squared distance between the mean of `batch` drawn gradients and that of all."""
+    """Return the expected squared distance between the mean of `batch` drawn gradients and the mean of all."""
     return _spread(gradients) / batch
 
 

@@ -1,4 +1,4 @@
-"""Exercise: the images a second of a pipeline, with and without prefetching."""
+"""This exercise asks how many images per second pass a pipeline, with and without prefetching."""
 
 import math
 
@@ -8,7 +8,7 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
-    """Images a second. ValueError if there is no stage."""
+    """Return the images per second. Raises ValueError if there is no stage."""
     if not seconds:
         raise ValueError("a pipeline needs a stage")
     return batch / (max(seconds) if overlapped else math.fsum(seconds))

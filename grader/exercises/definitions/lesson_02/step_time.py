@@ -1,4 +1,4 @@
-"""Exercise: split the time of an update into a fixed part and one that grows with the batch."""
+"""This exercise asks to split the time of an update into a fixed part and a part that grows with the batch."""
 
 import math
 
@@ -8,7 +8,7 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def _line(xs: list[float], ys: list[float]) -> list[float]:
-    """Intercept and slope of the least-squares line."""
+    """Return the intercept and the slope of the least-squares line."""
     xs, ys = np.array(xs), np.array(ys)
     slope = ((xs - xs.mean()) * (ys - ys.mean())).sum() / np.square(xs - xs.mean()).sum()
     return [ys.mean() - slope * xs.mean(), slope]
@@ -20,7 +20,7 @@ def _check(batches: list[int]) -> None:
 
 
 def step_time(batches: list[int], seconds: list[float]) -> list[float]:
-    """The line's seconds at batch 0, and its seconds an image. ValueError unless there are two batch sizes."""
+    """Return the line's seconds at batch 0 and per image. Raises ValueError if there are fewer than two batch sizes."""
     _check(batches)
     return _line(batches, seconds)
 
@@ -87,7 +87,7 @@ MISTAKES = (
 
 
 def _measured(draw: np.random.Generator, batches: list[int], noise: int) -> dict:
-    """Times on a line, or off it by 5 to `noise` per cent, alternately longer and shorter."""
+    """Draw times on a line. With `noise`, they are 5 to `noise` per cent longer and shorter by turns."""
     fixed, each = draw.integers(300, 900) / 1000, draw.integers(10, 50) / 10_000
     off = draw.integers(5, noise + 1, len(batches)) if noise else np.zeros(len(batches))
     seconds = (fixed + each * np.array(batches)) * (1 + (-1) ** np.arange(len(batches)) * off / 100)
@@ -95,12 +95,12 @@ def _measured(draw: np.random.Generator, batches: list[int], noise: int) -> dict
 
 
 def _sizes(draw: np.random.Generator, count: int) -> list[int]:
-    """Batch sizes in no order."""
+    """Draw batch sizes in no order."""
     return (8 * draw.choice(np.arange(2, 33), count, replace=False)).tolist()
 
 
 def _repeated(draw: np.random.Generator, count: int) -> list[int]:
-    """Batch sizes of which two occur twice."""
+    """Draw batch sizes of which two occur twice."""
     sizes = _sizes(draw, count - 2)
     return [*sizes, *sizes[1:3]]
 

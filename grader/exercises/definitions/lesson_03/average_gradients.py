@@ -1,4 +1,4 @@
-"""Exercise: average the gradients of workers that have used different numbers of images."""
+"""This exercise asks for the average of the gradients of workers that have used different numbers of images."""
 
 import math
 
@@ -8,7 +8,7 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def average_gradients(gradients: list[list[float]], counts: list[int]) -> list[float]:
-    """The mean gradient of all images. ValueError if there is none."""
+    """Return the mean gradient of all images. Raises ValueError if there is no image."""
     images = sum(counts)
     if images == 0:
         raise ValueError("no worker has an image")

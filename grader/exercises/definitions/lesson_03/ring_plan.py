@@ -1,4 +1,4 @@
-"""Exercise: what one worker of a ring sends and gets in each step of a whole all-reduce."""
+"""This exercise asks what one worker of a ring sends and gets in each step of a whole all-reduce."""
 
 import numpy as np
 
@@ -8,7 +8,10 @@ Plan = tuple[int, int, bool]
 
 
 def ring_plan(rank: int, step: int, size: int) -> Plan:
-    """Number of the chunk sent, number of the chunk that comes, whether it is added. ValueError for no such step."""
+    """Return the number of the chunk sent, the number of the chunk received, and whether the latter is added.
+
+    Raises ValueError if there is no such step.
+    """
     if not 0 <= step < 2 * (size - 1):
         raise ValueError(f"{size} workers have the steps 0 to {2 * size - 3}, not {step}")
     return (rank - step) % size, (rank - 1 - step) % size, step < size - 1
@@ -112,5 +115,5 @@ Patarasuk and Yuan 2009 (JPDC 69); Sergeev and Del Balso 2018 (arXiv:1802.05799)
     draw=_draw,
     reference=ring_plan,
     mistakes=MISTAKES,
-    relative=1e-9,  # chunks are counted
+    relative=1e-9,  # the answers count chunks, so they must be exact
 )

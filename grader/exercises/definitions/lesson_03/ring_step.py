@@ -1,4 +1,4 @@
-"""Exercise: one step of the first half of ring all-reduce (reduce-scatter), seen from above all workers."""
+"""This exercise asks for one step of the first half of ring all-reduce (reduce-scatter), for all workers at once."""
 
 import copy
 import math
@@ -9,11 +9,14 @@ import numpy as np
 from grader.exercises import Compared, Mistake, TestCase
 
 Vector = list[float]
-State = list[list[Vector]]  # of all workers: state[worker][chunk]
+State = list[list[Vector]]  # a state holds the chunks of all workers: state[worker][chunk]
 
 
 def _passed(chunks: State, sent: Callable[[int], int], way: int, join: Callable[[Vector, Vector], Vector]) -> State:
-    """The state after worker r has passed its chunk `sent(r)` on by `way`, where it is joined to what is there."""
+    """Return the state after each worker r has sent its chunk `sent(r)` to worker r + `way`.
+
+    The receiver joins the chunk with its own by `join`.
+    """
     size, after = len(chunks), copy.deepcopy(chunks)
     for rank in range(size):
         chunk, receiver = sent(rank) % size, (rank + way) % size
@@ -26,7 +29,7 @@ def _added(own: Vector, received: Vector) -> Vector:
 
 
 def ring_step(chunks: State, step: int) -> State:
-    """The state of all workers after the step."""
+    """Return the state of all workers after the step."""
     return _passed(chunks, lambda rank: rank - step, 1, _added)
 
 

@@ -1,4 +1,4 @@
-"""Exercise: the bytes that each worker sends in one update, with a parameter server and with ring all-reduce."""
+"""This exercise asks how many bytes each worker sends in one update, by a parameter server and by ring all-reduce."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ SERVER, RING = "parameter server", "ring"
 
 
 def traffic(scheme: str, workers: int, size: int) -> list[int]:
-    """Bytes by rank. ValueError for another scheme."""
+    """Return the bytes by rank. Raises ValueError for another scheme."""
     if scheme == SERVER:
         return [(workers - 1) * size] + [size] * (workers - 1)
     if scheme == RING:
@@ -120,5 +120,5 @@ Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 200
     draw=_draw,
     reference=traffic,
     mistakes=MISTAKES,
-    relative=1e-9,  # bytes are counted
+    relative=1e-9,  # the answers count bytes, so they must be exact
 )

@@ -1,4 +1,4 @@
-"""Exercise: name the bug of a distributed run from what was measured of it."""
+"""This exercise asks for the name of a distributed run's bug. The run's measurements are given."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ Symptoms = dict[str, object]
 
 
 def diagnose(symptoms: Symptoms) -> str:
-    """The bug's name."""
+    """Return the bug's name."""
     if len(set(symptoms["start_hashes"])) > 1:
         return "no broadcast"
     if symptoms["distinct_images"] < symptoms["used_images"]:
@@ -81,7 +81,7 @@ MISTAKES = (
 
 
 def _healthy(draw: np.random.Generator) -> Symptoms:
-    """What a run without a bug shows; its last, smaller batches are left out."""
+    """Return what a run without a bug shows. The run leaves out its last, smaller batches."""
     workers, batch = int(draw.choice([3, 6, 7])), int(draw.choice([64, 96, 128]))
     used = 50_000 // workers // batch * batch * workers
     base = float(draw.choice([0.0625, 0.125, 0.25, 0.5]))
@@ -95,12 +95,12 @@ def _healthy(draw: np.random.Generator) -> Symptoms:
 
 
 def _one_shard(draw: np.random.Generator, run: Symptoms) -> Symptoms:
-    """Divided, but all workers use the same part."""
+    """The images are divided, but all workers use the same part."""
     return {"distinct_images": run["used_images"] // run["workers"]}
 
 
 def _all_images(draw: np.random.Generator, run: Symptoms) -> Symptoms:
-    """Not divided: each worker uses what all should use together."""
+    """The images are not divided. Each worker uses all images that the workers should use together."""
     return {"used_images": run["used_images"] * run["workers"]}
 
 
@@ -109,7 +109,7 @@ def _no_broadcast(draw: np.random.Generator, run: Symptoms) -> Symptoms:
 
 
 def _double(draw: np.random.Generator, run: Symptoms) -> Symptoms:
-    """Scaled in the optimizer, and by the warmup once more, which begins at the one rate or at the other."""
+    """The optimizer and the warmup both scale the rate. The warmup begins at the base rate or at the scaled one."""
     top = round(run["top_rate"] * run["workers"], 4)
     return {"first_rate": draw.choice([run["base_rate"], run["top_rate"]]).item(), "top_rate": top}
 

@@ -1,4 +1,7 @@
-"""Exercise: which images a worker uses in an epoch. There are many right answers, so their properties are judged."""
+"""This exercise asks which images a worker uses in an epoch.
+
+There are many right answers, so their properties are judged.
+"""
 
 from itertools import combinations
 
@@ -10,7 +13,7 @@ Call = dict[str, int]
 
 
 def judge(calls: list[Call], answers: list) -> Finding:
-    """The first property that the shards do not have."""
+    """Return a finding on the first property that the shards do not have."""
     shards = list(zip(calls, answers, strict=True))
     findings = [_one(call, answer) for call, answer in shards]
     if not any(finding.seen for finding in findings):
@@ -19,7 +22,7 @@ def judge(calls: list[Call], answers: list) -> Finding:
 
 
 def _one(call: Call, answer: object) -> Finding:
-    """Whether an answer can be a shard: equally many on all workers, each image at most once."""
+    """Check that an answer can be a shard. All shards have equally many images, and each image at most once."""
     who, count, length = f"worker {call['rank']}", call["count"], call["count"] // call["size"]
     if not isinstance(answer, list):
         return Finding(f"{who} has no list", "Return a list of whole numbers.")
@@ -41,7 +44,7 @@ def _one(call: Call, answer: object) -> Finding:
 
 
 def _two(call: Call, shard: list[int], other: Call, other_shard: list[int]) -> Finding:
-    """Whether two workers' shards, or one worker's at two times, go together."""
+    """Check that the shards of two workers fit together, or those of one worker at two times."""
     if call == other:
         return Finding() if shard == other_shard else _not_repeated(call)
     if call["rank"] != other["rank"]:
@@ -74,7 +77,7 @@ def _handed_on(rank: int, shard: list[int], other: int, other_shard: list[int]) 
 
 
 def _left_over(shards: list[tuple[Call, list[int]]]) -> Finding:
-    """Whether the images that nobody uses change with the epoch: one worker's calls cannot tell."""
+    """Check that the images that nobody uses change with the epoch. The calls of one worker alone cannot show this."""
     used: dict[int, set[int]] = {}
     for call, shard in shards:
         used.setdefault(call["epoch"], set()).update(shard)
@@ -98,24 +101,28 @@ def _times(call: Call, shard: list[int], other: Call, other_shard: list[int]) ->
 
 
 def _epoch(draw: np.random.Generator, group: str, count: int, size: int) -> TestCase:
-    """All workers' calls for one epoch."""
+    """Draw the calls of all workers for one epoch."""
     seed, epoch = int(draw.integers(1000)), int(draw.integers(20))
     ranks = draw.permutation(size).tolist()
     return TestCase(group, [{"count": count, "rank": r, "size": size, "seed": seed, "epoch": epoch} for r in ranks])
 
 
 def _again(draw: np.random.Generator, size: int) -> TestCase:
-    """One worker's calls for an epoch, the next one, the first once more, and another seed."""
+    """Draw one worker's calls for an epoch, the next epoch, the first epoch again, and another seed."""
     fixed = {"count": size * int(draw.integers(12, 20)), "rank": int(draw.integers(size)), "size": size}
     seed = int(draw.integers(1000))
-    other = seed + int(draw.integers(2, 1000))  # seed + 1 is the next epoch to whoever adds the two
+    # A learner may add seed and epoch. Seed + 1 would then be the same as the next epoch.
+    other = seed + int(draw.integers(2, 1000))
     epoch = int(draw.integers(20))
     times = (seed, epoch), (seed, epoch + 1), (seed, epoch), (other, epoch)
     return TestCase("another order each epoch", [{**fixed, "seed": seed, "epoch": epoch} for seed, epoch in times])
 
 
 def _epochs(draw: np.random.Generator) -> TestCase:
-    """All workers' calls for three epochs, with images left over; shards so large that they differ by chance too."""
+    """Draw the calls of all workers for three epochs, with images left over.
+
+    The shards are so large that two shuffled shards are hardly ever equal by chance.
+    """
     size, seed, first = 3, int(draw.integers(1000)), int(draw.integers(20))
     count = size * int(draw.integers(12, 20)) + 2
     times = [(rank, first + later) for later in range(3) for rank in range(size)]

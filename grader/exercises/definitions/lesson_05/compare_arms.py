@@ -1,4 +1,4 @@
-"""Exercise: whether the accuracies of two arms over several seeds show a difference."""
+"""This exercise asks whether the accuracies of two arms over several seeds show a difference."""
 
 import math
 from statistics import fmean, pvariance, variance
@@ -11,19 +11,19 @@ NO_DIFFERENCE = "no difference seen"
 
 
 def _verdict(difference: float, least: float) -> str:
-    """The answer where arm a is ahead by `difference`, and more than `least` is to be believed."""
+    """Return the answer if arm a is ahead by `difference`. Only a difference of more than `least` counts."""
     if abs(difference) <= least:
         return NO_DIFFERENCE
     return "a is higher" if difference > 0 else "b is higher"
 
 
 def _error(a: list[float], b: list[float]) -> float:
-    """The standard error of the difference of the means. ValueError for fewer than two values of an arm."""
+    """Return the standard error of the means' difference. Raises ValueError if an arm has fewer than two values."""
     return math.sqrt(variance(a) / len(a) + variance(b) / len(b))
 
 
 def compare_arms(a: list[float], b: list[float]) -> str:
-    """What may be said of two arms. ValueError if one has fewer than two seeds."""
+    """Return what two arms show. Raises ValueError if an arm has fewer than two seeds."""
     return _verdict(fmean(a) - fmean(b), 2 * _error(a, b))
 
 
@@ -107,7 +107,7 @@ KINDS = (
     ("near the border", (1.9, 1.95), (3, 8)),
     ("near the border", (2.05, 2.3), (5, 5)),
     ("near the border", (2.05, 2.3), (3, 8)),
-)  # standard errors between the means, from and to, and the seeds of the two arms
+)  # each has a group, a range of standard errors between the means, and the numbers of seeds
 
 
 def _arms(draw: np.random.Generator, sizes: tuple[int, int]) -> list[list[float]]:
@@ -116,14 +116,14 @@ def _arms(draw: np.random.Generator, sizes: tuple[int, int]) -> list[list[float]
 
 
 def _moved(arms: list[list[float]], errors: float) -> list[list[float]]:
-    """The first arm moved to where its mean is ahead by so many standard errors."""
+    """Move the first arm so that its mean is ahead by `errors` standard errors."""
     first, second = arms
     by = errors * _error(*arms) - fmean(first) + fmean(second)
     return [[round(value + by, 4) for value in first], second]
 
 
 def _similar(arms: list[list[float]]) -> bool:
-    """Whether both means are about as sure, and surely enough told by four digits."""
+    """Return whether both means have similar errors. The errors must be so large that rounding does not matter."""
     errors = sorted(math.sqrt(variance(arm) / len(arm)) for arm in arms)
     return errors[0] > 0.002 and errors[1] < 2 * errors[0]
 
@@ -133,7 +133,10 @@ def _best_is_behind(arms: list[list[float]]) -> bool:
 
 
 def _telling(arms: list[list[float]], group: str) -> bool:
-    """Whether arms that differ in size, near the border, are answered wrongly by one variance for both."""
+    """Return whether arms can show the mistake `_pooled`, if they must.
+
+    They must if they differ in size and are near the border. One variance for both arms must then give a wrong answer.
+    """
     unequal = group == "near the border" and len(arms[0]) != len(arms[1])
     return not unequal or _pooled(*arms) != compare_arms(*arms)
 
@@ -145,7 +148,10 @@ def _wanted(arms: list[list[float]], group: str, errors: tuple[float, float]) ->
 def _case(
     draw: np.random.Generator, group: str, errors: tuple[float, float], sizes: tuple[int, int], ahead: str
 ) -> TestCase:
-    """Means that lie so many standard errors apart, from and to; where that is least, the best seed is the other's."""
+    """Draw two arms. Between their means lie so many standard errors, from the first of `errors` to the second.
+
+    If `errors` is LEAST, the arm with the higher mean does not have the best seed.
+    """
     arms = None
     while arms is None or not _wanted(arms, group, errors):
         arms = _moved(_arms(draw, sizes), draw.uniform(*errors))

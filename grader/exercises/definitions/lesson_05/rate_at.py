@@ -1,4 +1,4 @@
-"""Exercise: the learning rate at an update, where it decays at the beginning of certain epochs."""
+"""This exercise asks for the learning rate at an update. The rate decays at the beginning of certain epochs."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from grader.exercises import Compared, Mistakes, TestCase
 
 @dataclass(frozen=True)
 class Arguments:
-    """The arguments of `rate_at`, by position."""
+    """These are the arguments of `rate_at` in their order."""
 
     update: int
     images: int
@@ -20,21 +20,21 @@ class Arguments:
 
     @property
     def global_batch(self) -> int:
-        """The images of all workers in one update."""
+        """Return the number of images of all workers in one update."""
         return self.batch * self.workers
 
     @property
     def epoch(self) -> int:
-        """The epoch of the update. The last global batch of an epoch may be smaller than the others."""
+        """Return the epoch of the update. The last global batch of an epoch may be smaller than the others."""
         return self.update // -(-self.images // self.global_batch)
 
     def decayed(self, epoch: int) -> float:
-        """The rate in an epoch."""
+        """Return the rate in an epoch."""
         return self.rate / 10 ** sum(epoch >= decay for decay in self.decay_epochs)
 
 
 def rate_at(update: int, images: int, batch: int, workers: int, rate: float, decay_epochs: list[int]) -> float:
-    """The rate at an update."""
+    """Return the rate at an update."""
     return _right(Arguments(update, images, batch, workers, rate, decay_epochs))
 
 
@@ -102,9 +102,10 @@ def _scaled_again(given: Arguments) -> float:
 
 
 def _schedule(draw: np.random.Generator, rest: bool) -> tuple[dict, int]:
-    """Draw all arguments except the update, and the updates in an epoch. With `rest`, the last global batch is smaller.
+    """Draw all arguments except the update, and return them with the number of updates in an epoch.
 
-    The images divide evenly among the workers. Counting by shards, as the course's scripts do, is right too.
+    With `rest`, the last global batch is smaller. The images divide evenly among the workers, so counting by shards, as
+    the course's scripts do, is right too.
     """
     batch, workers, whole = 8 * int(draw.integers(4, 17)), int(draw.integers(2, 5)), int(draw.integers(60, 99))
     images = workers * (whole * batch + (int(draw.integers(1, batch // 2 + 1)) if rest else 0))
@@ -119,7 +120,7 @@ def _case(group: str, update: int, schedule: dict) -> TestCase:
 
 
 def _around(draw: np.random.Generator, group: str, rest: bool) -> list[TestCase]:
-    """The last updates before decays, the first ones after them, and some in the middle of epochs."""
+    """Draw the last updates before decays, the first updates after decays, and some in the middle of epochs."""
     cases = []
     for number, more in ((0, -1), (1, 0), (1, -1), (2, 0)):
         schedule, updates = _schedule(draw, rest)

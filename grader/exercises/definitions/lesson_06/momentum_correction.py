@@ -1,4 +1,4 @@
-"""Exercise: an update with momentum right after the learning rate has changed, with momentum correction."""
+"""This exercise asks for an update with momentum correction, right after the learning rate has changed."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ def _moved(weight: float, velocity: float) -> list[float]:
 def momentum_correction(
     weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
 ) -> list[float]:
-    """The new weight and the new velocity."""
+    """Return the new weight and the new velocity."""
     return _moved(weight, momentum * velocity * new_rate / old_rate + new_rate * gradient)
 
 
@@ -89,7 +89,8 @@ MISTAKES = (
 
 def _case(draw: np.random.Generator, group: str, factor: float, moving: bool = True) -> TestCase:
     weight, velocity, gradient = draw.choice([-1, 1], 3) * draw.integers(20, 300, 3) / 100
-    old_rate = draw.integers(5, 25) / 100  # new_rate stays below 1, where inside and outside are the same
+    # The new rate stays below 1. At a rate of 1, the two ways to write momentum would be the same.
+    old_rate = draw.integers(5, 25) / 100
     arguments = {
         "weight": float(weight), "velocity": float(velocity / 5) if moving else 0.0, "gradient": float(gradient),
         "momentum": float(draw.choice([0.5, 0.8, 0.9])),

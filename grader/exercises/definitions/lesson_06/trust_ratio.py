@@ -1,4 +1,4 @@
-"""Exercise: LAMB's trust ratio of one layer."""
+"""This exercise asks for LAMB's trust ratio of one layer."""
 
 import math
 
@@ -20,7 +20,7 @@ def _ratio(above: float, below: float, otherwise: float = 1.0) -> float:
 
 
 def trust_ratio(weights: list[float], direction: list[float], decay: float) -> float:
-    """||weights|| / ||direction + decay * weights||; 1 where either is 0."""
+    """Return ||weights|| / ||direction + decay * weights||. It is 1 if one of the norms is 0."""
     return _ratio(_norm(weights), _norm(_update(weights, direction, decay)))
 
 
@@ -72,7 +72,7 @@ def _case(group: str, weights: np.ndarray, direction: np.ndarray, decay: float) 
 
 
 def _drawn(draw: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Weights and an update's direction, neither of them 0 anywhere."""
+    """Draw weights and an update's direction. No number of either is 0."""
     signs = draw.choice([-1, 1], (2, draw.integers(2, 6)))
     return tuple(signs * draw.integers(10, 300, signs.shape) / np.array([[100], [200]]))
 

@@ -1,4 +1,4 @@
-"""Exercise: the factor of the learning rate during gradual warmup."""
+"""This exercise asks for the factor of the learning rate during gradual warmup."""
 
 import numpy as np
 
@@ -6,7 +6,10 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def warmup_factor(update: int, warmup: int, size: int) -> float:
-    """From 1 at update 0 to `size` at update `warmup`, then `size`. ValueError for impossible arguments."""
+    """Return the factor. It is 1 at update 0, and `size` from update `warmup` on.
+
+    Raises ValueError for impossible arguments.
+    """
     if update < 0 or warmup < 0 or size < 1:
         raise ValueError(f"no such update, warmup or size: {update}, {warmup}, {size}")
     return _factor(update, warmup, size)

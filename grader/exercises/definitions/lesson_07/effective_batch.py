@@ -1,4 +1,4 @@
-"""Exercise: how many different images the averaged gradient of an update rests on."""
+"""This exercise asks how many different images the averaged gradient of an update rests on."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def effective_batch(workers: int, batch: int, sharded: bool, same_seed: bool) -> int:
-    """Different images in an update."""
+    """Return the number of different images in an update."""
     return workers * batch if sharded or not same_seed else batch
 
 
@@ -86,5 +86,5 @@ Goyal et al. 2017 (arXiv:1706.02677), section 3, "Data shuffling".""",
     draw=_draw,
     reference=effective_batch,
     mistakes=MISTAKES,
-    relative=1e-9,  # images are counted
+    relative=1e-9,  # the answers count images, so they must be exact
 )

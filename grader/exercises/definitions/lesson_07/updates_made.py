@@ -1,4 +1,4 @@
-"""Exercise: the number of updates in so many epochs of several workers."""
+"""This exercise asks how many updates several workers make in some epochs."""
 
 import numpy as np
 
@@ -6,12 +6,12 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def _batches(images: int, batch: int) -> int:
-    """The number of batches in so many images. The last batch may be smaller."""
+    """Return the number of batches in `images` images. The last batch may be smaller."""
     return -(-images // batch)
 
 
 def updates_made(images: int, batch: int, workers: int, epochs: int) -> int:
-    """Updates in all epochs."""
+    """Return the number of updates in all epochs."""
     return epochs * _batches(images // workers, batch)
 
 
@@ -64,9 +64,9 @@ MISTAKES = (
 
 
 def _case(draw: np.random.Generator, group: str, last: float, leftover: bool) -> TestCase:
-    """Draw arguments. `last` is the size of a shard's last batch, as a share of a batch (0: no such batch).
+    """Draw arguments. `last` is the size of a shard's last, smaller batch, as a share of a batch.
 
-    With `leftover`, some images are left over.
+    If `last` is 0, there is no smaller batch. With `leftover`, some images are left over.
     """
     workers, batch = int(draw.integers(2, 17)), 8 * int(draw.integers(2, 33))
     shard = batch * int(draw.integers(20, 200)) + int(batch * last)
@@ -98,5 +98,5 @@ an update each worker computes the gradient of one batch.""",
     draw=_draw,
     reference=updates_made,
     mistakes=MISTAKES,
-    relative=1e-9,  # updates are counted
+    relative=1e-9,  # the answers count updates, so they must be exact
 )
