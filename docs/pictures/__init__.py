@@ -1,1 +1,1 @@
-"""The pictures of the code, and what draws them. `make picture` draws them anew."""
+"""This folder has the pictures of the code, and the modules that draw them. `make picture` draws them again."""

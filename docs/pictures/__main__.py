@@ -1,4 +1,4 @@
-"""Draws all pictures into this folder: `make picture`."""
+"""This program draws all pictures into this folder. `make picture` runs it."""
 
 from pathlib import Path
 

@@ -1,11 +1,11 @@
-"""The pictures: the layers of the course, the rooms of the grader, and the way of a submission through a check."""
+"""This module draws the course's layers, the grader's rooms, and the way of a submission through a check."""
 
 from itertools import groupby
 
 from docs.pictures.structure import REPOSITORY, contract, first_and_last, imports_layers, steps
 from docs.pictures.svg import ARROW_PIXELS, DARK, LIGHT, Picture
 
-OUTSIDE = {"solutions": "solutions", "install": "source_code/install/install.py"}  # code that no contract names
+OUTSIDE = {"solutions": "solutions", "install": "source_code/install/install.py"}  # no contract names this code
 WORDS = {
     "solutions": "the lessons with their answers",
     "lessons": "opens, executes and shows the lessons",
@@ -17,7 +17,7 @@ WORDS = {
 
 
 def layers() -> str:
-    """The packages, each of which imports only from those below it."""
+    """Draw the packages. Each package imports only from those below it."""
     above = [name for name, path in OUTSIDE.items() if imports_layers(REPOSITORY / path)]
     apart = [name for name in OUTSIDE if name not in above]
     order = [*above, *(name for row in contract() for name in row)]
@@ -34,7 +34,7 @@ def layers() -> str:
 
 
 def rooms() -> str:
-    """The rooms of the grader: folders are dark, modules are light. Modules in a sequence share a row."""
+    """Draw the rooms of the grader. Folders are dark, and modules are light. Modules in a sequence share a row."""
     groups = groupby(contract("grader"), lambda row: (REPOSITORY / "grader" / f"{row[0]}.py").exists())
     rows = []
     for modules, group in groups:
@@ -49,7 +49,7 @@ def rooms() -> str:
 
 
 def check() -> str:
-    """The steps of a check, a panel for each room, and the typed value that each step hands to the next."""
+    """Draw the steps of a check, with a panel for each room, and the value that each step hands to the next."""
     first, last = first_and_last()
     sentences = [f"{step.function} in {step.room}/{step.module} returns {step.value or 'nothing'}" for step in steps()]
     picture = Picture("The way of a submission through a check", f"It begins with a {first}. {'. '.join(sentences)}.")

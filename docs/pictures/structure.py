@@ -1,4 +1,4 @@
-"""Reads the structure of the code, without importing it.
+"""This module reads the structure of the code without importing it.
 
 The layers and rooms come from the contracts of import-linter in `pyproject.toml`. The steps of a check come from the
 calls in `grader/check.py` and from the return annotations of the functions that it calls.
@@ -16,7 +16,7 @@ CHECK = Path("grader") / "check.py"
 
 @dataclass(frozen=True)
 class Step:
-    """A call of the check: its room, its module, the function, and the type that it returns, if any."""
+    """A step is a call of the check. It has a room, a module, a function, and the type that it returns, if any."""
 
     room: str
     module: str
@@ -25,7 +25,7 @@ class Step:
 
 
 def contract(container: str | None = None) -> list[list[str]]:
-    """The rows of a layers contract, from top to bottom: of the packages, or of the modules in `container`."""
+    """Return the rows, from top to bottom, of the contract for the packages, or for the modules in `container`."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     for entry in project["tool"]["importlinter"]["contracts"]:
         if entry.get("containers") == ([container] if container else None):
@@ -34,14 +34,14 @@ def contract(container: str | None = None) -> list[list[str]]:
 
 
 def imports_layers(path: Path) -> bool:
-    """Whether the module, or a module in the folder, imports one of the packages."""
+    """Return whether the module, or a module in the folder, imports one of the packages."""
     packages = {name for row in contract() for name in row}
     modules = path.rglob("*.py") if path.is_dir() else [path]
     return any(packages & _imported(_tree(module)) for module in modules)
 
 
 def steps() -> list[Step]:
-    """The calls that `grader.check.check` makes in the grader's rooms, in their order."""
+    """Return the calls that `grader.check.check` makes in the grader's rooms, in their order."""
     tree = _tree(REPOSITORY / CHECK)
     functions = _functions(tree)
     modules = {
@@ -55,7 +55,7 @@ def steps() -> list[Step]:
 
 
 def first_and_last() -> tuple[str, str]:
-    """What the check begins with, by its parameter's name, and the type that it returns."""
+    """Return the name of the check's first parameter, and the type that the check returns."""
     check = _functions(_tree(REPOSITORY / CHECK))["check"]
     return check.args.args[0].arg, ast.unparse(check.returns)
 
@@ -69,7 +69,7 @@ def _functions(tree: ast.Module) -> dict[str, ast.FunctionDef]:
 
 
 def _imported(tree: ast.Module) -> set[str]:
-    """The packages that a module imports, by the first part of their names."""
+    """Return the first parts of the names of the packages that a module imports."""
     names = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -80,7 +80,7 @@ def _imported(tree: ast.Module) -> set[str]:
 
 
 def _calls(function: ast.FunctionDef, helpers: dict, modules: dict) -> Iterator[tuple[str, str]]:
-    """The calls that are statements of `function`, as (module, function). A helper's calls stand in its place."""
+    """Yield the calls that are statements of `function`, as (module, function). A helper is replaced by its calls."""
     for statement in function.body:
         call = getattr(statement, "value", None)
         match call.func if isinstance(call, ast.Call) else None:

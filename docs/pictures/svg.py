@@ -1,8 +1,9 @@
-"""A picture of boxes and arrows that grows downwards, as SVG."""
+"""This module draws boxes and arrows as SVG."""
 
 from xml.etree import ElementTree
 
-# A picture is 480 pixels wide. A phone shows it 358 pixels wide, and 15 pixels of text are then 11.
+# All sizes are in pixels. A picture is 480 pixels wide. A phone shows it 358 pixels wide, and text of 15 pixels is then
+# 11 pixels high.
 WIDTH, MARGIN, INSET = 480, 8, 14
 NAME_PIXELS, TEXT_PIXELS = 17, 15
 BOX_HEIGHT, VALUE_HEIGHT, HEADING_HEIGHT, ARROW_PIXELS, GAP = 46, 32, 34, 22, 10
@@ -18,7 +19,7 @@ MONO = "ui-monospace, Menlo, Consolas, monospace"
 
 
 class Picture:
-    """An SVG picture that grows downwards from `y`."""
+    """This is an SVG picture that grows downwards from `y`."""
 
     def __init__(self, title: str, description: str):
         self.y: float = MARGIN
@@ -29,7 +30,7 @@ class Picture:
         ElementTree.SubElement(self.svg, "desc", id="description").text = description
 
     def row(self, names: list[str], look: tuple = DARK, *, chained: bool = False) -> None:
-        """Boxes side by side, with a name each. In a chain, arrows lead from each to the next."""
+        """Draw boxes with names side by side. In a chain, an arrow leads from each box to the next."""
         gap = ARROW_PIXELS + 4 if chained else GAP
         width = (self.width - gap * (len(names) - 1)) / len(names)
         for index, name in enumerate(names):
@@ -41,7 +42,7 @@ class Picture:
         self.y += BOX_HEIGHT
 
     def labelled(self, name: str, words: str, look: tuple = DARK, *, mono: bool = False, dashed: bool = False) -> None:
-        """A box with its name at the left and words at the right."""
+        """Draw a box with its name at the left and words at the right."""
         box = self._box(self.left, self.width, BOX_HEIGHT, look)
         if dashed:
             box.set("stroke-dasharray", "6 4")
@@ -50,19 +51,19 @@ class Picture:
         self.y += BOX_HEIGHT
 
     def value(self, name: str, *, mono: bool = True) -> None:
-        """A value that one step hands to the next."""
+        """Draw a value that one step hands to the next."""
         width = 168
         self._box((WIDTH - width) / 2, width, VALUE_HEIGHT, LIGHT, radius=VALUE_HEIGHT / 2)
         self._text(WIDTH / 2, VALUE_HEIGHT, name, LIGHT, "middle", mono=mono)
         self.y += VALUE_HEIGHT
 
     def arrow(self) -> None:
-        """An arrow downwards."""
+        """Draw an arrow downwards."""
         self._arrow(WIDTH / 2, self.y + 4, WIDTH / 2, self.y + ARROW_PIXELS - 4)
         self.y += ARROW_PIXELS
 
     def begin_panel(self, name: str) -> ElementTree.Element:
-        """A panel with a heading. What follows stands in it, until `end_panel`."""
+        """Draw a panel with a heading. All that is drawn before `end_panel` stands in the panel."""
         panel = self._box(self.left, self.width, 0, PALE)
         self._text(self.left + INSET, HEADING_HEIGHT, name, PALE, "start", mono=True)
         self.y += HEADING_HEIGHT
@@ -75,7 +76,7 @@ class Picture:
         panel.set("height", f"{self.y - float(panel.get('y')):g}")
 
     def text(self) -> str:
-        """The file's content."""
+        """Return the content of the file."""
         height = f"{self.y + MARGIN:g}"
         self.svg.attrib |= {"viewBox": f"0 0 {WIDTH} {height}", "width": f"{WIDTH}", "height": height}
         ElementTree.indent(self.svg)
@@ -89,7 +90,7 @@ class Picture:
     def _text(
         self, x: float, height: float, text: str, look: tuple, anchor: str, *, bold: bool = False, mono: bool = False
     ) -> None:  # fmt: skip
-        """A line of text in the middle of a box of this height."""
+        """Draw a line of text in the middle of a box of this height."""
         size = NAME_PIXELS if bold else TEXT_PIXELS
         attributes = {
             "x": f"{x:g}", "y": f"{self.y + height / 2 + 0.35 * size:g}", "fill": look[2], "text-anchor": anchor,

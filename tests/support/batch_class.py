@@ -1,6 +1,7 @@
-"""A class for the tests of batches: small programs that say in JSON what grading them does, graded in two slots.
+"""This is a class of students for the tests of batches. It is graded in two slots.
 
-Programs of the tests import this module in processes of their own, with `start`.
+Each submission says in JSON what happens when it is graded. With `start`, tests run programs in processes of their own,
+and these programs import this module.
 """
 
 import contextlib
@@ -25,8 +26,8 @@ from grader.batch.dask_cluster import Files, Slot, Submission
 from grader.batch.names import safe_name
 from tests.conftest import REPOSITORY
 
-# Slots start sooner if they need not import this module. cloudpickle then sends them functions as they are, and Dask
-# asks cloudpickle for functions without a name, like a lambda.
+# Slots start sooner if they need not import this module. With this line, cloudpickle sends them the functions
+# themselves. Dask uses cloudpickle for functions without a name, like a lambda.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 CORES = sorted(os.sched_getaffinity(0))
 TWO_SLOTS = [Slot(CORES, []), Slot(CORES, [])]
@@ -63,7 +64,7 @@ def _begun(orders: dict, name: str) -> int:
 
 
 class Class:
-    """A folder of submissions, and the batch that grades them."""
+    """This is a folder of submissions, and the batch that grades them."""
 
     def __init__(self, root: Path | str):
         self.root = Path(root)
@@ -76,7 +77,7 @@ class Class:
         (self.folder / name / "train.py").write_text(json.dumps({"log": str(self.log), **orders}))
 
     def grade(self, *options: str, does: dask_cluster.Grade = tiny) -> tuple[int, str]:
-        """Run `python -m grader batch` with `does` on two slots. The exit status, and what the terminal shows."""
+        """Run `python -m grader batch` with `does` on two slots. Return the exit status and what the terminal shows."""
         command = ["batch", str(self.folder), "--output", str(self.output), *options]
         with self.graded_by(does), contextlib.redirect_stdout(io.StringIO()) as output:
             return main(command), output.getvalue()
@@ -132,7 +133,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a caller in the back
 
 
 def start(program: str, root: Path, *arguments: object, **files: object) -> subprocess.Popen:
-    """Start Python with a program in a process group of its own; what it leaves behind when killed is below `root`."""
+    """Start Python with a program in its own process group. If it is killed, its temporary files are below `root`."""
     line = [sys.executable, "-c", PROGRAM + program, *map(str, [root, *arguments])]
     return subprocess.Popen(line, start_new_session=True, text=True, env=os.environ | {"TMPDIR": str(root)}, **files)
 
@@ -145,7 +146,7 @@ def group_of(pid: int) -> int | None:
 
 
 def in_group(leader: int) -> list[int]:
-    """The processes of a group that have not ended."""
+    """Return the processes of a group that have not ended."""
     return [
         process.pid
         for process in psutil.process_iter(["status"])

@@ -1,4 +1,4 @@
-"""Checkpoints of the course's network, for tests to change and to hand in."""
+"""These functions make checkpoints of the course's network, which tests change and hand in."""
 
 import io
 

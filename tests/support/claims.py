@@ -1,4 +1,4 @@
-"""What the tests of claims share: noise for made-up runs, and a check of what a claim says of them."""
+"""The tests of claims share these functions. They draw noise for made-up runs, and check what a claim says of runs."""
 
 import numpy as np
 
@@ -6,19 +6,19 @@ from benchmarks.experiment.claim import Claim, Runs
 
 
 def noise(seed: int, size: float = 0.002) -> float:
-    """A number drawn from a normal distribution with standard deviation `size`."""
+    """Draw a number from a normal distribution with mean 0 and standard deviation `size`."""
     return size * float(np.random.default_rng(seed).standard_normal())
 
 
 def noise_vector(seed: int, count: int) -> np.ndarray:
-    """So many numbers drawn from the standard normal distribution."""
+    """Draw `count` numbers from the standard normal distribution."""
     return np.random.default_rng(seed).standard_normal(count)
 
 
 def check(claim: Claim, runs: Runs, word: str) -> str:
-    """The verdict's sentence, once its word is right and pictures can be drawn.
+    """Check that the verdict's word is right and that pictures can be drawn. Return the verdict's sentence.
 
-    The runs of one seed, which cannot show a difference, must give a sentence and a picture too.
+    Runs of one seed cannot show a difference, but they must give a sentence and a picture too.
     """
     verdict = claim.judge(runs)
     assert verdict.word == word

@@ -1,4 +1,4 @@
-"""Folders of small text files."""
+"""This module writes folders of small text files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A made-up right run. Tests change its parts and check what the rubric and the report say about it."""
+"""This module makes up a right run. Tests change its parts and check what the rubric and the report say about it."""
 
 import dataclasses
 import random
@@ -13,13 +13,13 @@ from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import End, First, Update, Worker
 
 PROFILE = Profile("made up", epochs=2, batch_size=4, train_images=160, test_images=100, target=0.5)
-UPDATES = PROFILE.updates()  # 20
+UPDATES = PROFILE.updates()  # this is 20
 WEIGHTS_BYTES = 1000
-Change = Callable[[int, Update], dict]  # gives the fields of a worker's update that differ from a right run's
+Change = Callable[[int, Update], dict]  # it gives the fields of a worker's update that differ from a right run
 
 
 def right_run(settings: Profile = PROFILE, **changes: object) -> Evidence:
-    """Evidence of a right run that followed `settings`.
+    """Return the evidence of a right run that followed `settings`.
 
     The `changes` replace fields of the evidence. One of them is `profile`, by which the run is judged.
     """
@@ -53,7 +53,7 @@ def metrics(epoch: int, **changes: object) -> Metrics:
 def workers(
     change: Change = lambda rank, update: {}, first: dict | None = None, settings: Profile = PROFILE
 ) -> list[Worker]:
-    """Four workers. Their updates differ from a right run's by `change`, and their first lines by `first`."""
+    """Return four workers. Their updates differ from a right run's by `change`, and their first lines by `first`."""
     images = range(settings.train_images)
     orders = [random.Random(epoch).sample(images, len(images)) for epoch in range(settings.epochs)]
     made = []
@@ -71,14 +71,14 @@ def workers(
 
 
 def right_updates(rank: int, orders: list[list[int]], batch_size: int) -> list[Update]:
-    """The updates of a worker in a right run. `orders` has the order of the training images in each epoch."""
+    """Return the updates of a worker in a right run. `orders` has the order of the training images in each epoch."""
     shards = [order[rank::WORKERS] for order in orders]
     batches = [shard[start:][:batch_size] for shard in shards for start in range(0, len(shard), batch_size)]
     return [line(rank, number, images, len(batches) // len(orders)) for number, images in enumerate(batches, start=1)]
 
 
 def line(rank: int, number: int, images: list[int], epoch_updates: int) -> Update:
-    """Update `number` of a worker, as in a right run with `epoch_updates` updates per epoch."""
+    """Return update `number` of a worker, as in a right run with `epoch_updates` updates per epoch."""
     own = [gradient(other, number) for other in range(WORKERS)]
     epoch_ended = number > 1 and number % epoch_updates == 1
     return Update(
@@ -89,6 +89,6 @@ def line(rank: int, number: int, images: list[int], epoch_updates: int) -> Updat
 
 
 def gradient(rank: int, number: int) -> list[float]:
-    """The projections of a worker's own gradient at an update."""
+    """Return the projections of a worker's own gradient at an update."""
     draw = random.Random(f"{rank} {number}")
     return [draw.gauss(0, 1) for _ in range(8)]

@@ -1,4 +1,4 @@
-"""The log of a worker of which only the images and the weights matter."""
+"""This module makes the log of a worker. Only its images and its weights matter."""
 
 from grader.run import worker_log
 

@@ -2,7 +2,7 @@
 
 python -m tests.support.submission_suite [--quick] [--only NAME ...]
 
-Goes on where it stopped: a submission that has a result of the same source and the same grader is not run again.
+It continues where it stopped. A submission is not run again if it has a result of the same source and the same grader.
 """
 
 import argparse
@@ -43,13 +43,13 @@ BRIEF = dataclasses.replace(
     FAST, name="brief", epochs=2, batch_size=125, train_images=2000, test_images=2000, target=0.0
 )
 LINES = tuple(line.id for line in RUBRIC)
-MARK = "course-hostile"  # in the name of every file that a hostile submission tries to leave somewhere
-PATIENCE_SECONDS = 10  # for the kernel to forget what a run left
+MARK = "course-hostile"  # hostile submissions try to leave files, and each name has this mark
+PATIENCE_SECONDS = 10  # seconds; the kernel removes what a run left within this time
 
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission and what the grader must answer: the fields are explained in expected.toml."""
+    """This is a submission, and what the grader must answer. The file expected.toml explains the fields."""
 
     kind: str
     name: str
@@ -74,11 +74,11 @@ class Submission:
 
     @property
     def profile(self) -> contract.Profile:
-        """What it is graded on."""
+        """Return the profile on which it is graded."""
         return FULL if self.full else BRIEF if self.brief else FAST
 
     def write(self, folder: Path) -> None:
-        """Write its files; ValueError if an edit does not fit the text that it changes exactly once."""
+        """Write its files. Raises ValueError unless the text that an edit replaces occurs exactly once."""
         source = SUBMISSIONS / self.id if self.edits is None else REPOSITORY / self.base
         folder.mkdir(parents=True)
         for path in filter(Path.is_file, source.iterdir()):
@@ -94,15 +94,17 @@ class Submission:
 
 
 def submissions() -> list[Submission]:
-    """All submissions, in the order of expected.toml."""
+    """Return all submissions in the order of expected.toml."""
     kinds = tomllib.loads((SUBMISSIONS / "expected.toml").read_text())
     return [Submission(kind, name, **entry) for kind, named in kinds.items() for name, entry in named.items()]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one run: the rubric's rows, or why it was refused; what it left; what its output has and must not,
-    or lacks and must have.
+    """This is the outcome of one run.
+
+    It has the rubric's `rows`, or `refused` says why the submission was refused. `leftovers` is what the run left.
+    `forbidden` is what its output must not have but has. `unsaid` is what its output must have but lacks.
     """
 
     passed: bool
@@ -117,7 +119,7 @@ class Outcome:
 
 
 def run(submission: Submission, root: Path) -> Outcome:
-    """Grade a submission in the folder `root` (new), sandboxed, on its profile; see what it left."""
+    """Grade a submission in the sandbox, on its profile, in the new folder `root`. Look for what it left."""
     submission.write(root / "in")
     before, started = world(), time.monotonic()
     refused, judged = "", None
@@ -144,7 +146,7 @@ def run(submission: Submission, root: Path) -> Outcome:
 
 @contextlib.contextmanager
 def private_temporary_folder(folder: Path) -> Iterator[None]:
-    """Let the grader make its temporary files in `folder`, so that nobody else's are taken for its own."""
+    """Let the grader make its temporary files in `folder`, so that other programs' files are not mistaken for them."""
     folder.mkdir()
     usual, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
@@ -154,7 +156,7 @@ def private_temporary_folder(folder: Path) -> Iterator[None]:
 
 
 def world() -> set[str]:
-    """What a run could leave on this machine: our control groups and who is in them, mounts, marked files."""
+    """Return what a run could leave on this machine: our control groups, mounts, and files with the mark."""
     mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
     places = (Path("/tmp"), Path("/dev/shm"), Path("/var/tmp"), Path.home(), REPOSITORY)
     files = {str(path) for place in places for path in place.glob(f"*{MARK}*")}
@@ -162,13 +164,13 @@ def world() -> set[str]:
 
 
 def _groups() -> set[str]:
-    """The control groups that this process made; a group with a process in it cannot be removed."""
+    """Return the control groups that this process made. A group with a process in it cannot be removed."""
     name = f"course-{os.getpid()}-*"
     return {str(path) for pattern in (name, f"*/{name}") for path in resource_limits.ROOT.glob(pattern)}
 
 
 def left(before: set[str]) -> list[str]:
-    """What is there now and was not before, and does not go away by itself."""
+    """Return what is there now, was not there before, and does not go away by itself."""
     until = time.monotonic() + PATIENCE_SECONDS
     while (new := world() - before) and time.monotonic() < until:
         time.sleep(0.2)
@@ -176,7 +178,7 @@ def left(before: set[str]) -> list[str]:
 
 
 def processes_naming(root: Path) -> list[str]:
-    """Processes whose command line or environment names this run."""
+    """Return the processes whose command line or environment names this run."""
     found = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
@@ -187,19 +189,19 @@ def processes_naming(root: Path) -> list[str]:
 
 
 def shown(judged: Report) -> str:
-    """The report as a terminal without colours gets it."""
+    """Return the report as a terminal without colours gets it."""
     console = Console(file=io.StringIO(), width=200, color_system=None)
     terminal.show(judged, console)
     return console.file.getvalue()
 
 
 def plain(text: str) -> bool:
-    """Whether text holds nothing that could steer a terminal."""
+    """Return whether the text has no character that could control a terminal."""
     return all(letter.isprintable() or letter == "\n" for letter in text)
 
 
 def problems(wanted: Submission, outcome: Outcome) -> list[str]:
-    """In what an outcome differs from the expected one; empty if in nothing."""
+    """Say in what an outcome differs from the expected one. The list is empty if it does not differ."""
     found = [f"left behind: {thing}" for thing in outcome.leftovers]
     found += [f"it found what it must not: {line}" for line in outcome.forbidden]
     found += [f"it did not get as far as to say {text!r}" for text in outcome.unsaid]
@@ -219,19 +221,19 @@ def problems(wanted: Submission, outcome: Outcome) -> list[str]:
 
 
 def every(names: list[str]) -> set[str]:
-    """Rubric lines by name; `*` stands for all."""
+    """Return the rubric lines with these names. `*` stands for all lines."""
     if unknown := set(names) - set(LINES) - {"*"}:
         raise ValueError(f"expected.toml names lines that the rubric has not: {', '.join(sorted(unknown))}")
     return set(LINES) if "*" in names else set(names)
 
 
 def lost_lines(outcome: Outcome) -> set[str]:
-    """The lines without full points."""
+    """Return the lines without full points."""
     return {row["id"] for row in outcome.rows if row["points"] < row["max"]}
 
 
 def grader_hash() -> str:
-    """One hash of all that a grade depends on besides the submission: the grader and the course's package."""
+    """Return one hash of the grader and the course's package. A grade depends on these and on the submission."""
     digest = hashlib.sha256()
     for folder in (REPOSITORY / "grader", REPOSITORY / "source_code" / "cifar"):
         for path in sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".json")):
@@ -240,12 +242,12 @@ def grader_hash() -> str:
 
 
 def stored() -> dict[str, dict]:
-    """The results so far, by submission."""
+    """Return the results so far, by submission."""
     return json.loads(RESULT.read_text())["runs"] if RESULT.exists() else {}
 
 
 def up_to_date(submission: Submission, result: dict | None, grader: str) -> bool:
-    """Whether a stored result is of this source and this grader."""
+    """Return whether a stored result is of this source and this grader."""
     if result is None or (result["grader_sha256"], result.get("profile")) != (grader, submission.profile.name):
         return False
     with tempfile.TemporaryDirectory() as folder:
@@ -254,13 +256,13 @@ def up_to_date(submission: Submission, result: dict | None, grader: str) -> bool
 
 
 def keep(submission: Submission, outcome: Outcome, grader: str) -> None:
-    """Keep the outcome of a run, for the table and so that it need not be repeated."""
+    """Store the outcome of a run for the table. The run need then not be repeated."""
     result = {"grader_sha256": grader, "profile": submission.profile.name, "outcome": asdict(outcome)}
     results.write(RESULT, {"key": KEY, "seed": SEED, "runs": stored() | {submission.id: result}})
 
 
 def run_all(wanted: list[Submission]) -> dict[str, dict]:
-    """Run what has no result yet, one after the other; the results of all submissions, kept after each run."""
+    """Run the submissions that have no result yet, and store each result. Return the results of all submissions."""
     grader = grader_hash()
     for number, submission in enumerate(wanted, start=1):
         if up_to_date(submission, stored().get(submission.id), grader):
@@ -275,7 +277,10 @@ def run_all(wanted: list[Submission]) -> dict[str, dict]:
 
 
 def table(wanted: list[Submission], runs: dict[str, dict]) -> str:
-    """Submissions against rubric lines, in Markdown. A dot: met; (n): not met, a consequence, costs nothing."""
+    """Return a Markdown table with a row for each submission and a column for each rubric line.
+
+    A dot means that the line is met. `(n)` means that it is not met, but follows from another line and costs nothing.
+    """
     lines = [f"| submission | threats | {' | '.join(LINES)} | points | passes | s | as expected |"]
     lines.append("|---" * (len(LINES) + 6) + "|")
     for submission in wanted:
@@ -295,7 +300,7 @@ def _cell(row: dict) -> str:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 if every submission came out as expected."""
+    """Return the exit status. It is 0 if every outcome is as expected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="only those that run in `make test`")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these, such as right/lamb")

@@ -2,9 +2,9 @@
 
 `python -m tests.support.synthetic_class DIR --students 30` prints what was expected and what was given.
 
-Each learner hands in three assignments: two notebooks with exercises, and the four-worker program. What a learner does
-with a notebook, writes into its cells and hands in as a program are parts that are put together; each part says what it
-must earn. Programs are those of the grader's matrix, on the fast profile.
+Each learner hands in three assignments: two notebooks with exercises, and the four-worker program. A learner is put
+together from parts: what the learner does with a notebook, the sources of its cells, and the program. Each part says
+what it must earn. The programs come from the suite of submissions, and they run on the fast profile.
 """
 
 import argparse
@@ -58,8 +58,11 @@ except Exception as error:
 
 @dataclass(frozen=True)
 class Learner:
-    """`cells`: source by exercise, where it is not the plain right answer; `earned`: points of those that earn less
-    than all; `handle`: what is done to each notebook before it is handed in; `program`: a submission of the matrix.
+    """A learner hands in two notebooks and a program.
+
+    `cells` has the sources by exercise, where they are not the plain right answers. `earned` has the points of the
+    exercises that do not earn all points. `handle` changes each notebook before it is handed in. `program` names a
+    submission of the suite.
     """
 
     about: str
@@ -86,7 +89,7 @@ def _save(notebook: NotebookNode, path: Path) -> None:
 
 
 def _garbage(notebook: NotebookNode, path: Path) -> None:
-    """And a time stamp on which nbgrader's pages would wait for ever."""
+    """Write garbage. The time stamp is a pipe, on which nbgrader's pages would wait for ever."""
     path.write_bytes(b"\x80\x04not a notebook\x00" * 1000)
     (path.parent / "timestamp.txt").unlink()
     os.mkfifo(path.parent / "timestamp.txt")
@@ -109,13 +112,13 @@ def _pipe(notebook: NotebookNode, path: Path) -> None:
 
 
 def _duplicated(notebook: NotebookNode, path: Path) -> None:
-    """Each answer twice, equal: it counts."""
+    """Write each answer twice. The two are equal, so the answer counts."""
     notebook.cells += [nbformat.from_dict(cell) for cell in notebook.cells if cell.metadata.get("nbgrader")]
     _save(notebook, path)
 
 
 def _contradicting(notebook: NotebookNode, path: Path) -> None:
-    """Two different answers of one name: none counts."""
+    """Write two different answers with one name. Neither of them counts."""
     cell = _cell(notebook, "ring_step") or _cell(notebook, "trust_ratio")
     if cell:
         notebook.cells.append(nbformat.from_dict({**cell, "source": cell.source + "\n# another"}))
@@ -123,7 +126,7 @@ def _contradicting(notebook: NotebookNode, path: Path) -> None:
 
 
 def _deleted(notebook: NotebookNode, path: Path) -> None:
-    """Answers and the checks of one exercise thrown away, all locked cells too."""
+    """Delete the answer of one exercise and all locked cells."""
     gone = {"ring_step", "trust_ratio"}
     kept = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") not in gone]
     notebook.cells = [cell for cell in kept if not cell.metadata.get("nbgrader", {}).get("locked")]
@@ -139,14 +142,14 @@ def _retyped(notebook: NotebookNode, path: Path) -> None:
 
 
 def _without_metadata(notebook: NotebookNode, path: Path) -> None:
-    """nbgrader's metadata gone, as some editors do; cells are then known by their ids."""
+    """Remove nbgrader's metadata, as some editors do. The cells are then found by their ids."""
     for cell in notebook.cells:
         cell.metadata = NotebookNode()
     _save(notebook, path)
 
 
 def _own_checks(notebook: NotebookNode, path: Path) -> None:
-    """The locked checks rewritten to give all points, their points raised."""
+    """Change the locked checks so that they give all points, and raise these points."""
     for cell in notebook.cells:
         found = cell.metadata.get("nbgrader", {})
         if found.get("grade"):
@@ -204,7 +207,11 @@ LEARNERS = (
 
 @dataclass(frozen=True)
 class Expected:
-    """What a submission must be given: `points` if they are certain; of a program the lines that lose points."""
+    """This is the grade that a submission must be given.
+
+    `points` is None if they are not certain. `lost` and `may_lose` are the lines of a program that lose or may lose
+    points.
+    """
 
     points: float | None
     lost: frozenset[str] = frozenset()
@@ -213,7 +220,7 @@ class Expected:
 
 
 def name(number: int) -> str:
-    """A student's id."""
+    """Return a student's id."""
     return f"learner-{number:02}"
 
 
@@ -239,7 +246,7 @@ def _hand_in_notebook(course: Course, learner: Learner, assignment: str, folder:
 
 
 def expected(number: int, assignment: str) -> Expected:
-    """What a learner must be given for an assignment."""
+    """Return what a learner must be given for an assignment."""
     learner = LEARNERS[number % len(LEARNERS)]
     if assignment != PROGRAM:
         ids = ANSWERS[assignment]
@@ -248,14 +255,15 @@ def expected(number: int, assignment: str) -> Expected:
         return Expected(0, passed=False)
     program = next(one for one in submission_suite.submissions() if one.id == learner.program)
     lost, may = submission_suite.every(program.lost), submission_suite.every(program.may_lose)
-    if program.brief and "*" not in program.lost:  # what it is told for has no target
+    # `lost` holds for the brief profile, which has no target.
+    if program.brief and "*" not in program.lost:
         may |= {"target"}
     points = 0.0 if program.refused or program.lost == ["*"] else 100.0 if not lost and not may else None
     return Expected(points, frozenset(lost), frozenset(may), program.passes)
 
 
 def differences(course: Course, number: int, assignment: str) -> list[str]:
-    """In what a given grade is not the expected one."""
+    """Say in what a given grade differs from the expected one."""
     wanted, found = expected(number, assignment), record.load(course.record(name(number), assignment))
     if found is None:
         return ["no grade"]
@@ -276,7 +284,7 @@ def differences(course: Course, number: int, assignment: str) -> list[str]:
 
 
 def make(root: Path, students: int) -> Course:
-    """A new course in `root`, released, with what a class handed in."""
+    """Make a new course in `root`, release it, and hand in what a class hands in."""
     course = Course(root)
     release.release(course, SOLUTIONS)
     for number in range(students):
@@ -285,7 +293,7 @@ def make(root: Path, students: int) -> Course:
 
 
 def show(course: Course, students: int, console: Console) -> list[str]:
-    """Print expected and given points, and time by submission; what is not as expected."""
+    """Print each submission's expected and given points and its time. Return what is not as expected."""
     table, wrong, seconds = Table("Student", "does", "assignment", "expected", "given", "s"), [], []
     for number in range(students):
         for assignment in (*NOTEBOOKS, PROGRAM):
@@ -303,7 +311,7 @@ def show(course: Course, students: int, console: Console) -> list[str]:
 
 
 def main() -> int:
-    """Exit status: 0 if every grade is as expected."""
+    """Return the exit status. It is 0 if every grade is as expected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="for the course; an earlier one there is removed")
     parser.add_argument("--students", type=int, default=len(LEARNERS), help=f"1 to {len(LEARNERS)} (default: all)")
