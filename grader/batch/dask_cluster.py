@@ -65,7 +65,7 @@ class SlotError(GraderError):
 
 @dataclass(frozen=True)
 class Submission:
-    """A submission as it is sent to a slot.
+    """This is a submission as it is sent to a slot.
 
     `folder` is the name of its report's folder. `source` is the hash of its files. `files` has their contents by name.
     """

@@ -17,7 +17,7 @@ from grader.sandbox.guest_scripts import call_functions
 from grader.sandbox.isolation import Isolation
 
 MAX_CELL_BYTES = 64 * 1024  # bytes of one cell; a function of a few lines has far fewer
-CALL_SECONDS = 10  # seconds for one call; a right function needs far less, so a longer call hangs
+CALL_SECONDS = 10  # seconds for one call; a right function needs far less, so a longer call counts as hanging
 EXERCISE_SECONDS = 30  # seconds for all calls of an exercise, so that slow calls do not delay a class
 START_SECONDS = 60  # seconds in which Python and PyTorch start, even on a busy machine
 ESCAPED = 7  # bytes; one byte of a result becomes at most so many, because a result is JSON inside JSON

@@ -17,8 +17,8 @@ from grader.sandbox.isolation import Isolation
 
 CLASSIFY = Path(__file__).parents[1] / "sandbox" / "guest_scripts" / "classify_images.py"
 CLASSES = 10
-MAX_SECONDS = 120  # seconds for 10,000 images, which take 10 seconds on two cores
-MAX_ACCURACY_DIFFERENCE = 0.005  # share of the images; another number format changes the class of a few in a thousand
+MAX_SECONDS = 120  # seconds; 10,000 images take 10 seconds on two cores
+MAX_ACCURACY_DIFFERENCE = 0.005  # a share of the images; another number format changes the class of a few in a thousand
 
 
 class EvaluationError(untrusted.UnreadableError):
@@ -26,7 +26,7 @@ class EvaluationError(untrusted.UnreadableError):
 
 
 class Metrics(BaseModel, strict=True, allow_inf_nan=False):
-    """One line of `metrics.jsonl`, which describes one epoch."""
+    """This is one line of `metrics.jsonl`. It describes one epoch."""
 
     epoch: PositiveInt
     lr: NonNegativeFloat
@@ -56,7 +56,7 @@ def read_metrics(path: Path) -> list[Metrics]:
 
 
 class Answer(BaseModel, strict=True):
-    """The first line of the second sandbox's answer. It says what is wrong with the checkpoint, or gives its hash."""
+    """This is the first line of the second sandbox's answer. It gives the checkpoint's hash, or says what is wrong."""
 
     error: str = Field(max_length=400)
     weights: int | None

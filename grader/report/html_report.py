@@ -12,7 +12,7 @@ from grader.grading.grade import Report
 from grader.report.figures import accuracy, learning_rate, loss, one_update, shards, weights
 from grader.report.figures.picture import Picture
 
-DRAWINGS = (loss, learning_rate, shards, one_update, weights, accuracy)  # in this order they explain a run
+DRAWINGS = (loss, learning_rate, shards, one_update, weights, accuracy)  # they explain a run in this order
 MAX_LOG_LINES = 60  # lines; the page shows so many from the end of the log, where errors stand
 MAX_LOG_LENGTH = 60_000  # characters; the lines are looked for only so far before the end, because a line may be long
 MAX_TEXT = 600  # characters; any text on the page is cut to this length, because a submission may write without end

@@ -16,7 +16,7 @@ from grader.common.text import quoted
 from grader.submission import archives
 from grader.submission.archives import DAMAGED, Entry, SubmissionError
 
-# An honest submission stays far below these limits. They keep a hostile one from filling the disk.
+# An honest submission stays below these limits. They keep a hostile one from filling the disk.
 MAX_SOURCE_BYTES = 64 * 1024  # bytes of all files together
 MAX_FILES = 100  # files; there may be as many folders too
 MAX_DEPTH = 5  # levels; the file's name and each folder above it count as one

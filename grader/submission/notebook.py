@@ -12,8 +12,8 @@ from typing import Literal
 from grader.common.text import quoted
 
 # An honest notebook stays below these limits. They keep the grader fast when a notebook is hostile.
-MAX_BYTES = 5 * 2**20  # bytes of the file, which include its outputs
-MAX_CELLS = 1000  # cells of one notebook
+MAX_BYTES = 5 * 2**20  # bytes of the file; its outputs count too
+MAX_CELLS = 1000  # cells; a notebook of the course has fewer than a hundred
 MAX_SOURCE_BYTES = 64 * 1024  # bytes of one cell's source
 
 Kind = Literal["missing", "duplicated", "renamed", "retyped", "malformed", "too large"]

@@ -13,7 +13,7 @@ from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import End, First, Update, Worker
 
 PROFILE = Profile("made up", epochs=2, batch_size=4, train_images=160, test_images=100, target=0.5)
-UPDATES = PROFILE.updates()  # this is 20
+UPDATES = PROFILE.updates()  # this is 20, because each of the 2 epochs has 10 updates
 WEIGHTS_BYTES = 1000
 Change = Callable[[int, Update], dict]  # it gives the fields of a worker's update that differ from a right run
 

@@ -9,7 +9,7 @@ from grader.grading.evidence import Evidence
 from grader.report.figures.curves import any_finite, finite, in_words, limited_updates, missing_values, sampled
 from grader.report.figures.picture import Picture, new_axes, to_svg, worker_legend
 
-MAX_RATES = 64  # rates of one update that are looked at; an optimizer has one rate for each group of parameters
+MAX_RATES = 64  # rates; so many of an update are looked at, and an optimizer has one for each parameter group
 
 
 def draw(evidence: Evidence) -> Picture:

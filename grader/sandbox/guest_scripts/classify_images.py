@@ -19,7 +19,7 @@ from cifar.model import ResNet9
 from cifar.support.fingerprint import fingerprint
 from cifar.workers import autocast
 
-BATCH = 500  # images in one forward pass, which keeps the memory small
+BATCH = 500  # images; one forward pass has so many, because more would need more memory
 
 
 class WrongCheckpoint(Exception):

@@ -16,8 +16,8 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
 
-MAX_OUTPUTS = 50  # outputs of one cell; a cell may write without end
-MAX_TEXT = 20_000  # characters of one text; a cell may write without end
+MAX_OUTPUTS = 50  # outputs; only so many of a cell are kept, because a cell may write without end
+MAX_TEXT = 20_000  # characters; a text is cut to this length, because a cell may write without end
 KINDS = ("text/plain", "image/png")
 
 
