@@ -58,7 +58,7 @@ def of_call(function: Callable, arguments: dict) -> CallResult:
 
 
 def told(value: object) -> str:
-    """Return a value as Python writes it, but numbers that are floats with six digits."""
+    """Return a value as Python writes it. Floats have six digits."""
     if isinstance(value, list):
         return f"[{', '.join(map(told, value))}]"
     return f"{value:.6g}" if isinstance(value, float) else repr(value)

@@ -1,4 +1,4 @@
-"""This module draws the test suite of an exercise. It has test cases, right results, and results of common mistakes.
+"""This module draws an exercise's test suite: test cases, right results, and the results of common mistakes.
 
 The grader draws a suite for a secret key. Learners have no references, so `public.json` holds the suites that were
 drawn for the key "public".

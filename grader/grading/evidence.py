@@ -48,7 +48,7 @@ class Evidence:
     timeline: bytes = field(default=b"", repr=False)
 
     def share(self) -> float:
-        """Return the number of updates as a share of the reference's updates. It is above 1 if the run made more."""
+        """Return the number of updates that all workers made, as a share of the reference's. It may be above 1."""
         return min(len(worker.updates) for worker in self.workers) / self.profile.updates()
 
     def connected(self) -> bool:

@@ -19,7 +19,10 @@ MADE_HERE = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoi
 
 
 def with_answers() -> list[Path]:
-    """Return the files of the exercises that hold a reference. `public.json` replaces them in a learner's copy."""
+    """Return the files of the exercises that hold a reference, with paths relative to the repository.
+
+    In a learner's copy, `public.json` replaces these files.
+    """
     folder = Path("grader") / "exercises" / "definitions"
     compared = [id for id in exercises.IDS if isinstance(exercises.get(id), exercises.Compared)]
     return [folder / exercises.LESSONS[id] / f"{id}.py" for id in compared]

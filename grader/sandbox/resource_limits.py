@@ -1,6 +1,6 @@
 """This module limits the memory, the processes and the cores of a whole run.
 
-It uses control groups of version 2 or 1. If neither can be used, rlimits limit each process instead.
+It uses control groups of version 2 or 1. If neither can be used, it uses rlimits.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ MAX_CORE_BYTES = 0  # bytes per process; a crash then writes no dump of the memo
 # This score is the highest. If the machine runs out of memory, the kernel ends the run and not the grader.
 OOM_SCORE = 1000
 SECONDS_BETWEEN_TRIES = 0.1  # seconds; a group cannot be removed until the kernel has forgotten its last process
-REMOVAL_TRIES = 1200  # tries take two minutes; after a fork bomb a removal takes seconds, and more on a busy machine
+REMOVAL_TRIES = 1200  # tries; these take two minutes, because a removal after a fork bomb can take long
 PROCESS_LIMITS = [  # a command line can start with these words; each process of the run inherits the settings
     *("choom", "-n", str(OOM_SCORE), "--"),
     *("prlimit", f"--core={MAX_CORE_BYTES}", f"--nofile={MAX_OPEN_FILES}"),

@@ -112,7 +112,7 @@ def _plain(part: str) -> bool:
 def _claim(path: Name, is_file: bool, known: dict[Name, tuple[Name, bool]]) -> None:
     """Note a path and the folders above it in `known`, under the names that they have on a system that ignores case.
 
-    Raises SubmissionError if such a name is already taken.
+    Raises SubmissionError if a file occurs twice, or if two names differ only in case.
     """
     for depth in range(1, len(path) + 1):
         claim = (path[:depth], is_file and depth == len(path))

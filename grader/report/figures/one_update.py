@@ -8,7 +8,7 @@ from grader.grading.evidence import Evidence
 from grader.report import timeline
 from grader.report.figures.picture import Picture, new_axes, patch_legend, to_svg
 
-MAX_ROWS, MAX_BARS = 32, 1_000  # so many tensors and events are drawn, as more would not fit on a phone
+MAX_ROWS, MAX_BARS = 32, 1_000  # so many tensors and events are drawn, which keeps the picture readable
 MAX_LABEL = 25  # characters; a longer name of a tensor would take the space of the bars
 KINDS = ("compute only", "wait for others", "all-reduce", "copy", "transfer")  # a kind is drawn over earlier ones
 COMPUTE, WAIT, ALLREDUCE, COPY, TRANSFER = range(len(KINDS))
