@@ -1,1 +1,1 @@
-"""What the lesson scripts share: data, networks, the training loop, LAMB, and the workers' set-up."""
+"""The lesson scripts share this package: data, networks, the training loop, LAMB, and the set-up of the workers."""

@@ -10,21 +10,21 @@ from cifar.support.environment import stop
 
 
 class OneLineParser(argparse.ArgumentParser):
-    """A parser that answers a wrong option with one line, said once, and exit status 2 on all ranks."""
+    """A parser that answers a wrong option with one line. All ranks end with exit status 2, and one of them prints."""
 
     def error(self, message: str) -> NoReturn:
         stop(f"{message} (--help lists the options)", self.prog, status=2)
 
 
 def positive(text: str) -> int:
-    """An argument that must be a whole number of 1 or more."""
+    """Return an argument that must be a whole number of 1 or more. Raises ArgumentTypeError for any other text."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of 1 or more, not {text!r}")
     return int(text)
 
 
 def positive_real(text: str) -> float:
-    """An argument that must be a finite number above 0."""
+    """Return an argument that must be a finite number above 0. Raises ArgumentTypeError for any other text."""
     try:
         value = float(text)
     except ValueError:
@@ -35,7 +35,10 @@ def positive_real(text: str) -> float:
 
 
 def parse(description: str, epochs: int, batch_size: int, lr: float, arguments: list[str] | None = None):
-    """The lesson scripts' options as a namespace; the defaults that differ from script to script are passed in."""
+    """Return the options of a lesson script as a namespace. The caller gives the defaults that differ between scripts.
+
+    A wrong option ends the program with one line and exit status 2. Without `arguments`, those of the program are read.
+    """
     parser = OneLineParser(
         description=description, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
     )

@@ -1,4 +1,7 @@
-"""CIFAR-10 as tensors: load, shuffle, shard, batch, augment. Whole tensors at a time, never image by image."""
+"""This module loads CIFAR-10 as tensors, and shuffles, shards, batches and augments it.
+
+Each function works on a whole tensor of images at once, never on one image after another.
+"""
 
 import hashlib
 import math
@@ -15,14 +18,15 @@ from torch.nn import functional as F
 from cifar import download
 from cifar.support.environment import stop
 
-MEAN = (0.4914, 0.4822, 0.4465)  # of the training images, a channel each, in units of the full range
+# These are the mean and the standard deviation of the training images' red, green and blue values in the range 0 to 1.
+MEAN = (0.4914, 0.4822, 0.4465)
 STD = (0.2470, 0.2435, 0.2616)
-RECORD_BYTES = 1 + 3 * 32 * 32
+RECORD_BYTES = 1 + 3 * 32 * 32  # A record is a label of one byte, then three colours of 32x32 pixels.
 
 
 @dataclass(frozen=True)
 class Split:
-    """The training or the test part: uint8 images `(N, 3, 32, 32)` and int64 labels `(N,)` on one device."""
+    """The training part or the test part has uint8 images `(N, 3, 32, 32)` and int64 labels `(N,)` on one device."""
 
     name: str
     images: Tensor
@@ -32,10 +36,10 @@ class Split:
         return len(self.labels)
 
     def batch(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Images `(B, 3, 32, 32)` and labels `(B,)` at int64 `indices` `(B,)`.
+        """Return the images `(B, 3, 32, 32)` and labels `(B,)` at the int64 `indices` `(B,)`.
 
-        Every image that a program trains on comes through this call, which raises the audit event `cifar.batch`
-        (split's name, indices): so a grader can see which images were used.
+        Every image that a program trains on comes through this call. The call raises the audit event `cifar.batch` with
+        the split's name and the indices. This is how a grader can see which images were used.
         """
         sys.audit("cifar.batch", self.name, indices)
         indices = indices.to(self.images.device)
@@ -46,10 +50,11 @@ def load(
     folder: Path | None = None, device: torch.device | str = "cpu", limit: int | None = None,
     test_limit: int | None = None,
 ) -> tuple[Split, Split]:  # fmt: skip
-    """The training and the test split on `device`; the limits keep the first so many images of each.
+    """Return the training split and the test split on `device`.
 
-    Without a folder CIFAR-10 comes from the user's cache, fetched if need be. Only the files that hold these images are
-    read; each must be right: a missing or corrupt one ends the program with one line that names it.
+    `limit` and `test_limit` are the numbers of images to keep, counted from the first one. Without a folder CIFAR-10
+    comes from the user's cache, and it is downloaded if it is not there. Only the files that hold these images are
+    read. A missing or corrupt file ends the program with one line that names it.
     """
     folder = Path(folder) if folder else download.at_hand()
     if not folder.is_dir():
@@ -65,7 +70,7 @@ def _read_split(
 ) -> Split:  # fmt: skip
     parts = []
     for file in files:
-        if limit is None or sum(map(len, parts)) < limit:  # a worker that needs few images need not read and hash all
+        if limit is None or sum(map(len, parts)) < limit:  # Few images do not need all files to be read and hashed.
             parts.append(_read_records(folder / file, hashes[file]))
     records = np.concatenate(parts)[:limit]
     labels = torch.from_numpy(records[:, 0].astype(np.int64))
@@ -74,7 +79,7 @@ def _read_split(
 
 
 def _read_records(path: Path, sha256: str) -> np.ndarray:
-    """One `.bin` file as uint8 `(N, 3073)`, checked: the bytes that are used are the bytes that were hashed."""
+    """Return one `.bin` file as uint8 `(N, 3073)`. The bytes that are returned are the bytes that were hashed."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -85,16 +90,20 @@ def _read_records(path: Path, sha256: str) -> np.ndarray:
 
 
 def shuffle(count: int, seed: int, epoch: int) -> Tensor:
-    """A permutation of `0 .. count-1`, int64: equal on every worker for the same seed and epoch, new each epoch."""
+    """Return an int64 permutation `(count,)` of the numbers `0 .. count-1`.
+
+    It depends on `seed` and `epoch` alone. So it is equal on every worker, and another one in each epoch.
+    """
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed * 100_003 + epoch))
 
 
 def shard(order: Tensor, rank: int, size: int) -> Tensor:
-    """This worker's part of `order`: every `size`-th index from `rank` on, equally many on each worker.
+    """Return this worker's part of `order`: every `size`-th index from index `rank` on.
 
-    Disjoint, so that together the workers use each image once. Up to `size - 1` indices at the end are left out,
-    other ones each epoch: a worker with one batch more than the rest would wait for them for ever.
-    Batch `k` of all workers together holds the same images as batch `k` of one worker with a `size` times larger batch.
+    The parts are disjoint, so the workers together use each image at most once. All parts are equally long, because a
+    worker with one batch more than the others would wait for them for ever. For this, up to `size - 1` indices at the
+    end of `order` are left out. Batch `k` of all workers together holds the same images as batch `k` of one worker
+    whose batches are `size` times larger. Raises ValueError unless `0 <= rank < size`.
     """
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} of {size} workers: ranks run from 0 to size - 1")
@@ -102,31 +111,37 @@ def shard(order: Tensor, rank: int, size: int) -> Tensor:
 
 
 def updates_per_epoch(count: int, batch_size: int, size: int) -> int:
-    """Updates it takes `size` workers with `batch_size` images each to use `count` images once."""
+    """Return the number of updates in which `size` workers use `count` images once, `batch_size` images per worker."""
     return math.ceil(count // size / batch_size)
 
 
 def batches(
     split: Split, indices: Tensor, batch_size: int, change: Callable[[Tensor], Tensor] = lambda images: images
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Batches of `batch_size` (the last may be smaller) in the order of `indices`, their images changed by `change`."""
+    """Yield batches of images and labels in the order of `indices`. `change` is applied to the images of each batch.
+
+    A batch has `batch_size` images. The last one may be smaller.
+    """
     for part in indices.split(batch_size):
         images, labels = split.batch(part)
         yield change(images), labels
 
 
 def augment(images: Tensor, shift: int = 2) -> Tensor:
-    """Crop each image at random, shifted by up to `shift` pixels each way, and flip half of them.
+    """Crop each image after a random shift of up to `shift` pixels in each direction, and flip about half of them.
 
-    Images are uint8 `(B, 3, 32, 32)`, in and out. The random numbers come from torch's global generator, so workers
-    that are seeded differently augment differently.
+    The input and the output are uint8 `(B, 3, 32, 32)`. The random numbers come from torch's global generator, so
+    workers that are seeded differently augment differently.
     """
     cropped = crop(images, shift)
     return flip(cropped, torch.rand(len(images)) < 0.5)
 
 
 def crop(images: Tensor, shift: int) -> Tensor:
-    """Crop each image after a random shift of up to `shift` pixels each way. Reflected pixels fill its edges."""
+    """Crop each image after a random shift of up to `shift` pixels in each direction. Reflected pixels fill its edges.
+
+    The input and the output are uint8 `(B, 3, 32, 32)`.
+    """
     count, device = len(images), images.device
     padded = F.pad(images.float(), (shift,) * 4, mode="reflect").to(torch.uint8)
     windows = padded.unfold(2, 32, 1).unfold(3, 32, 1)  # (B, 3, 2*shift+1, 2*shift+1, 32, 32), a view
@@ -140,7 +155,10 @@ def flip(images: Tensor, which: Tensor) -> Tensor:
 
 
 def normalise(images: Tensor) -> Tensor:
-    """uint8 `(B, 3, 32, 32)` to float32 of mean 0 and deviation 1 a channel, channels last (faster convolutions)."""
+    """Turn uint8 images `(B, 3, 32, 32)` into float32 images of about mean 0 and standard deviation 1 per channel.
+
+    The result is in the memory format "channels last", in which convolutions are faster.
+    """
     mean = torch.tensor(MEAN, device=images.device).view(1, 3, 1, 1)
     std = torch.tensor(STD, device=images.device).view(1, 3, 1, 1)
     return ((images / 255 - mean) / std).contiguous(memory_format=torch.channels_last)

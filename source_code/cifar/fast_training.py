@@ -17,22 +17,23 @@ from cifar import training, workers
 from cifar.data import crop, flip, load, normalise, shard, shuffle, updates_per_epoch
 from cifar.fast import PLANS, WHITENING_IMAGES, FastNet, Lookahead, Plan, triangular_schedule, whiten
 
-DEFAULTS = {"epochs": 10, "batch_size": 128, "lr": 1.5}  # of the options; with four workers the global batch is 512
+# These are the defaults of the options. `batch_size` is per worker, so four workers have a global batch of 512 images.
+DEFAULTS = {"epochs": 10, "batch_size": 128, "lr": 1.5}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What no option changes."""
+    """These settings have no option on the command line."""
 
-    rate_batch: int = 1024  # images: the global batch to which the option --lr belongs
-    momentum: float = 0.85  # of SGD, in Nesterov's form
-    bias_factor: float = 64  # how many times the weights' rate batch normalisation's biases have
-    decay: float = 0.002  # weight decay of one update at the full rate
-    label_smoothing: float = 0.2  # share of a label that is spread over all classes
-    crop_shift: int = 2  # pixels: how far a crop is shifted at most
-    whitening_epochs: int = 3  # epochs in which the bias of the whitening convolution is trained
-    lookahead_every: int = 5  # updates between two updates of the average
-    lookahead_kept: float = 0.95  # share of itself that the average keeps per update, at the end of training
+    rate_batch: int = 1024  # images: the option --lr is the learning rate for this global batch
+    momentum: float = 0.85  # the momentum of SGD in Nesterov's form
+    bias_factor: float = 64  # the learning rate of batch normalisation's biases, divided by that of the weights
+    decay: float = 0.002  # the share by which one update at the full learning rate shrinks a weight
+    label_smoothing: float = 0.2  # the share of a label that is spread over all classes
+    crop_shift: int = 2  # pixels: the largest shift of a crop
+    whitening_epochs: int = 3  # epochs: after these, the bias of the whitening convolution is no longer trained
+    lookahead_every: int = 5  # updates: after each of these intervals, the average of lookahead is updated
+    lookahead_kept: float = 0.95  # the share of itself that the average keeps per update at the end of training
 
 
 SETTINGS = Settings()
@@ -41,7 +42,10 @@ SETTINGS = Settings()
 def train(
     args: argparse.Namespace, plans: dict[str, Plan] = PLANS, arithmetic: workers.Arithmetic = workers.autocast
 ) -> None:
-    """Train with the options of `cifar.cli`. `plans` holds a plan for each type of device."""
+    """Train one network on all workers with the options of `cifar.cli`, and save it.
+
+    `plans` has a plan for each type of device. `arithmetic` gives the number format to compute in.
+    """
     hvd.init()
     device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
     torch.manual_seed(args.seed + hvd.rank())
@@ -55,12 +59,13 @@ def train(
     updates = args.epochs * updates_an_epoch
     scheduler = _scheduler(optimizer, updates_an_epoch, updates)
     lookahead, update = Lookahead(net), 0
-    flipped = torch.rand(len(train), generator=torch.Generator().manual_seed(args.seed)) < 0.5  # equal on all workers
+    # Each worker draws the same flips, because the generator has the same seed on all workers.
+    flipped = torch.rand(len(train), generator=torch.Generator().manual_seed(args.seed)) < 0.5
 
     record = training.Record(args, write=hvd.rank() == 0)
     for epoch in range(args.epochs):
         net.train()
-        net.pixels = plan.pixels(epoch, args.epochs)  # for this epoch's evaluation too: the network knows one size only
+        net.pixels = plan.pixels(epoch, args.epochs)  # This size is used in this epoch's evaluation, too.
         order, total, count = shuffle(len(train), args.seed, epoch), torch.zeros((), device=device), 0
         for indices in shard(order, hvd.rank(), hvd.size()).split(args.batch_size):
             images, labels = train.batch(indices)
@@ -88,7 +93,10 @@ def train(
 
 
 def _optimizer(net: FastNet, rate: float) -> Optimizer:
-    """SGD for weights, batch normalisation's biases and the whitening convolution's bias, each with its own rate."""
+    """Return SGD over three groups, each with its own learning rate and weight decay.
+
+    The groups are the weights, the biases of batch normalisation, and the bias of the whitening convolution.
+    """
     weights = [weight for weight in net.parameters() if weight.requires_grad and weight.dim() > 1]
     biases = [module.bias for module in net.modules() if isinstance(module, nn.BatchNorm2d)]
     decay, factor = SETTINGS.decay / rate, SETTINGS.bias_factor
@@ -102,7 +110,7 @@ def _optimizer(net: FastNet, rate: float) -> Optimizer:
 
 
 def _scheduler(optimizer: Optimizer, updates_an_epoch: int, updates: int) -> LambdaLR:
-    """The triangular schedule for all three groups. The whitening convolution's bias is frozen after some epochs."""
+    """Return the triangular schedule for all groups. The whitening convolution's bias is frozen after some epochs."""
 
     def whitening(update: int) -> float:
         return triangular_schedule(update, updates) * (update < SETTINGS.whitening_epochs * updates_an_epoch)

@@ -1,7 +1,7 @@
-"""LAMB: Adam's direction, with a step length for each layer in proportion to the layer's weights.
+"""The optimizer LAMB takes Adam's direction, with a step length for each layer in proportion to the layer's weights.
 
-You et al. 2019 (arXiv:1904.00962), algorithm 2. It was made for large batches: with one rate for all layers, the layer
-whose updates are largest beside its weights limits the rate of all the others.
+It is algorithm 2 of You et al. 2019 (arXiv:1904.00962), and it was made for large batches. If all layers have one
+learning rate, then the layer with the largest updates in proportion to its weights limits the rate of all layers.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,10 @@ from torch.optim import Optimizer
 
 
 def trust_ratio(weight: Tensor, update: Tensor) -> float:
-    """||weight|| / ||update||: what makes a layer's step a fixed share of its weights; 1 where either norm is 0."""
+    """Return ||weight|| / ||update||, or 1 if either norm is 0. It makes a layer's step a fixed share of its weights.
+
+    `weight` and `update` have the same shape.
+    """
     weight_norm, update_norm = weight.norm().item(), update.norm().item()
     return weight_norm / update_norm if weight_norm > 0 and update_norm > 0 else 1.0
 
@@ -20,10 +23,12 @@ def trust_ratio(weight: Tensor, update: Tensor) -> float:
 class Lamb(Optimizer):
     """LAMB with bias correction, without a clamp on the weight norm and without gradient clipping.
 
-    A parameter group with `adapt=False` takes Adam's step, unscaled: see `parameter_groups`. Libraries differ: timm
-    clips the global gradient norm at 1.0 first; pytorch_optimizer corrects no bias in the direction but divides the
-    rate by a correction after the trust ratio, adapts every parameter and clamps the weight norm at 10; the paper's
-    own listing leaves the trust ratio's bounds open.
+    A parameter group with `adapt=False` takes Adam's step, unscaled (see `parameter_groups`). Raises ValueError for
+    settings that are out of range.
+
+    Libraries differ. timm first clips the global gradient norm at 1.0. pytorch_optimizer does not correct the bias in
+    the direction. Instead it divides the learning rate by a correction after the trust ratio. It also adapts every
+    parameter and clamps the weight norm at 10. The paper's listing does not say what bounds the trust ratio has.
     """
 
     def __init__(self, params, lr: float = 0.01, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-6,
@@ -34,7 +39,7 @@ class Lamb(Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Tensor] | None = None) -> Tensor | None:
-        """One update; `closure`, if given, computes the loss that is returned."""
+        """Make one update. If there is a `closure`, it computes the loss that is returned."""
         loss = None
         if closure is not None:
             with torch.enable_grad():
@@ -48,7 +53,7 @@ class Lamb(Optimizer):
         return loss
 
     def _adam_direction(self, weight: Tensor, group: dict) -> Tensor:
-        """Mean gradient over its root mean square, both corrected for their start at zero."""
+        """Return the mean gradient divided by its root mean square. Both are corrected for their start at zero."""
         state, (beta1, beta2) = self.state[weight], group["betas"]
         if not state:
             state.update(step=0, mean=torch.zeros_like(weight), square=torch.zeros_like(weight))
@@ -61,10 +66,11 @@ class Lamb(Optimizer):
 
 
 def parameter_groups(net: nn.Module, weight_decay: float) -> list[dict]:
-    """Convolution and linear weights decayed and adapted; biases and normalisation parameters neither.
+    """Return two parameter groups for `Lamb`.
 
-    Adapting a parameter that starts at zero (batch normalisation's shift) would nearly freeze it: its step is a share
-    of its own norm.
+    Convolution and linear weights are decayed and adapted. Biases and normalisation parameters are neither. An adapted
+    parameter that starts at zero, like batch normalisation's shift, would hardly move, because its step is a share of
+    its own norm.
     """
     weights = [parameter for parameter in net.parameters() if parameter.dim() > 1]
     others = [parameter for parameter in net.parameters() if parameter.dim() <= 1]

@@ -1,6 +1,6 @@
-"""The two networks of the course: the lessons' small ResNet and the assignment's ResNet-9.
+"""The course has two networks: the lessons' small ResNet and the assignment's ResNet-9.
 
-Inputs are normalised images, float `(B, 3, 32, 32)`; outputs are logits `(B, 10)`.
+Their inputs are normalised images, float `(B, 3, 32, 32)`. Their outputs are logits `(B, 10)`.
 """
 
 from collections import OrderedDict
@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-Norm = Callable[[int], nn.Module]  # channels -> layer: nn.BatchNorm2d, or `no_norm`
+Norm = Callable[[int], nn.Module]  # It makes a layer from the number of channels. Examples: nn.BatchNorm2d, `no_norm`.
 
 
 def no_norm(channels: int) -> nn.Module:
@@ -17,7 +17,7 @@ def no_norm(channels: int) -> nn.Module:
 
 
 class Sum(nn.Module):
-    """Residual connection: the sum of two branches, each `(B, C, H, W)`."""
+    """A residual connection adds the outputs of two branches, each `(B, C, H, W)`."""
 
     def __init__(self, main: nn.Module, shortcut: nn.Module):
         super().__init__()
@@ -28,7 +28,10 @@ class Sum(nn.Module):
 
 
 def _bottleneck(inputs: int, inner: int, outputs: int, stride: int, norm: Norm) -> nn.Module:
-    """1x1, 3x3, 1x1 convolutions beside a 1x1 projection (He et al. 2015, arXiv:1512.03385, fig. 5)."""
+    """Return a bottleneck block (He et al. 2015, arXiv:1512.03385, fig. 5).
+
+    It adds the outputs of three convolutions (1x1, 3x3, 1x1) and of a 1x1 projection.
+    """
     main = nn.Sequential(
         nn.Conv2d(inputs, inner, 1, stride), norm(inner), nn.ReLU(),
         nn.Conv2d(inner, inner, 3, padding=1), norm(inner), nn.ReLU(),
@@ -39,10 +42,10 @@ def _bottleneck(inputs: int, inner: int, outputs: int, stride: int, norm: Norm) 
 
 
 class BootcampResNet(nn.Sequential):
-    """The small ResNet of the bootcamp whose table notebook 07 re-examines: about 0.48 M parameters.
+    """The small ResNet of the bootcamp whose table notebook 07 re-examines. It has about 0.48 million parameters.
 
-    Its architecture is kept (7x7 stem, two bottleneck blocks), so that results can be compared;
-    `norm` is passed in, because the lessons differ in it.
+    Its architecture is kept (a 7x7 stem and two bottleneck blocks), so that results can be compared. The lessons differ
+    in the normalisation layer, so `norm` is passed in.
     """
 
     def __init__(self, norm: Norm = no_norm):
@@ -64,7 +67,7 @@ def _residual(channels: int) -> nn.Module:
 
 
 class Scale(nn.Module):
-    """Multiply by a constant: keeps the logits small, so that softmax does not saturate early."""
+    """Multiply the input by a constant. This keeps the logits small, so that softmax does not saturate early."""
 
     def __init__(self, factor: float):
         super().__init__()
@@ -75,9 +78,10 @@ class Scale(nn.Module):
 
 
 class ResNet9(nn.Sequential):
-    """The assignment's network, after Page's "How to train your ResNet" (2018): 0.41 M parameters at width 16.
+    """The assignment's network follows Page's "How to train your ResNet" (2018).
 
-    `width` is the number of channels after the first convolution; the last layers have 8 times as many.
+    `width` is the number of channels after the first convolution. The last layers have 8 times as many channels. With a
+    width of 16 the network has 0.41 million parameters.
     """
 
     def __init__(self, width: int = 16):

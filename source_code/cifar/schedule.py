@@ -1,10 +1,11 @@
-"""Learning-rate factors by update: gradual warmup, and linear decay."""
+"""These functions give the factor of the learning rate at an update, for gradual warmup and for linear decay."""
 
 
 def warmup_factor(update: int, warmup_updates: int, size: int) -> float:
-    """Learning-rate multiplier during gradual warmup: from 1 to `size` over `warmup_updates` updates, then `size`.
+    """Return the factor of the learning rate at an update for gradual warmup (Goyal et al. 2017, section 2.2).
 
-    Goyal et al. 2017 (arXiv:1706.02677), section 2.2. Raises ValueError if `warmup_updates` < 0 or `size` < 1.
+    It rises linearly from 1 to `size` over `warmup_updates` updates, and then stays at `size`. Updates are counted from
+    0. The paper is arXiv:1706.02677. Raises ValueError if `warmup_updates` < 0 or `size` < 1.
     """
     if warmup_updates < 0 or size < 1:
         raise ValueError(f"warmup_updates must be 0 or more and size 1 or more, not {warmup_updates} and {size}")
@@ -14,7 +15,10 @@ def warmup_factor(update: int, warmup_updates: int, size: int) -> float:
 
 
 def decay_factor(update: int, first: int, last: int) -> float:
-    """Multiplier of a linear decay: 1 until update `first`, 0 from update `last` on. ValueError unless first < last."""
+    """Return the factor of the learning rate at an update for linear decay.
+
+    It is 1 until update `first`, and 0 from update `last` on. Raises ValueError unless `first` < `last`.
+    """
     if not first < last:
         raise ValueError(f"decay must end after it begins, not at update {last} when it begins at {first}")
     return min(1.0, max(0.0, (last - update) / (last - first)))

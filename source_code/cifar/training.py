@@ -1,4 +1,7 @@
-"""The training loop, evaluation, and what a run leaves behind. The same with one worker and with many."""
+"""This module trains and evaluates a network, and writes a run's metrics and weights.
+
+It is the same with one worker and with many.
+"""
 
 import argparse
 import json
@@ -25,10 +28,10 @@ def train_epoch(
     loss_function: Callable[[Tensor, Tensor], Tensor] = F.cross_entropy,
     wait: Callable[[Optimizer], None] = wait_for_gradients,
 ) -> Tensor:
-    """One update per batch of uint8 images `(B, 3, 32, 32)` and labels `(B,)`. `scheduler` moves once per update.
+    """Make one update per batch of uint8 images `(B, 3, 32, 32)` and labels `(B,)`. `scheduler` moves once per update.
 
-    Returns the mean loss over this worker's images, a scalar tensor: average it over the workers before printing.
-    `wait` is called before each step, when the gradients may still be on their way.
+    Returns the mean loss over this worker's images as a scalar tensor. Average it over the workers before printing it.
+    `wait` is called before each step. At that moment the gradients may still be on their way.
     """
     net.train()
     total, count = torch.zeros(()), 0
@@ -48,9 +51,9 @@ def train_epoch(
 def count_correct(
     net: nn.Module, split: Split, indices: Tensor, batch_size: int = 500, arithmetic: Arithmetic = autocast
 ) -> Tensor:
-    """How many of the images at `indices` the network classifies correctly: a scalar int64 tensor.
+    """Return how many of the images at `indices` the network classifies correctly, as a scalar int64 tensor.
 
-    Counts, unlike accuracies, can be summed over workers whose parts differ in size.
+    Counts can be summed over workers whose parts differ in size. Accuracies cannot.
     """
     net.eval()
     correct = torch.zeros((), dtype=torch.int64)
@@ -62,12 +65,12 @@ def count_correct(
 
 
 def running_statistics(net: nn.Module) -> list[Tensor]:
-    """The running means and variances of a network's batch normalisation: what differs from worker to worker."""
+    """Return the running means and variances of a network's batch normalisation. They differ from worker to worker."""
     return [buffer for buffer in net.buffers() if buffer.is_floating_point()]
 
 
 class Record:
-    """Writes a line an epoch: to `metrics.jsonl` and to the terminal, on the one worker that is to `write`."""
+    """Write one line per epoch to `metrics.jsonl`, and one to the terminal. Only the worker with `write` does this."""
 
     def __init__(self, args: argparse.Namespace, write: bool = True):
         self.path, self.epochs, self.write = args.output_dir / "metrics.jsonl", args.epochs, write
@@ -80,9 +83,11 @@ class Record:
                 stop(f"cannot write to {args.output_dir}: {error.strerror}. Name another folder with --output-dir.")
 
     def add(self, rate: float, train_loss: Tensor, test_accuracy: Tensor, images: int) -> None:
-        """Record an epoch: rate at its end, loss and accuracy (0-1) over all workers, images used by all together.
+        """Record an epoch.
 
-        A loss that is not a number, equal on all workers once averaged, ends the program on all of them.
+        `rate` is the learning rate at its end. `train_loss` and `test_accuracy` (0 to 1) are those of all workers.
+        `images` is the number of images that all workers together have used. A loss that is infinite or not a number
+        ends the program. All workers have the same averaged loss, so it ends all of them.
         """
         seconds, self.started = time.perf_counter() - self.started, time.perf_counter()
         self.epoch += 1
@@ -104,7 +109,10 @@ class Record:
 
 
 def save(net: nn.Module, folder: Path) -> None:
-    """Write the state dict to `folder/model.pt`, on the CPU, float32; the file appears whole or not at all."""
+    """Write the network's state dict to `folder/model.pt`. The file appears whole or not at all.
+
+    Its float32 tensors are on the CPU, so that a machine without a GPU can load them.
+    """
     state = {name: tensor.detach().cpu().contiguous() for name, tensor in net.state_dict().items()}
     torch.save(state, folder / "model.pt.part")
     (folder / "model.pt.part").replace(folder / "model.pt")

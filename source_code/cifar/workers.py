@@ -1,9 +1,13 @@
-"""What each worker process needs to know of the others: its device and threads, and how to wait.
+"""This module gives each worker process its device and threads, and waits for gradients.
 
-Workers that share cores must leave them to each other. So a worker sleeps while it waits (`wait_for_gradients`; Horovod
-spins), takes its share of the threads (`use_device`), has Horovod agree on work less often, and hardly ever while there
-is none (`cifar.support.environment`), and, with `groups=1` in its script, sends all gradients in one buffer. Lesson 04
-shows what each is worth; the sums are the same.
+Workers that share cores must leave them to each other. This is done in four ways:
+
+- A worker sleeps while it waits, where Horovod would keep its core busy (`wait_for_gradients`).
+- It takes only its share of the threads (`use_device`).
+- Horovod's workers agree on work less often, and hardly ever while there is none (`cifar.support.environment`).
+- With `groups=1` in its script, a worker sends all gradients in one buffer.
+
+Lesson 04 shows what each of these is worth. None of them changes the sums.
 """
 
 import ctypes
@@ -17,24 +21,28 @@ import torch
 from cifar.support.environment import cores, stop
 from cifar.support.lazy_dynamo import put_off_compiler
 
-Arithmetic = Callable[[torch.device], AbstractContextManager]  # the number format to compute in on a device
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # malloc.h
-# A waiting worker asks every millisecond: short beside an update (hundreds on a CPU), long enough to free the core.
+Arithmetic = Callable[[torch.device], AbstractContextManager]  # It gives the number format to compute in on a device.
+M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # These are glibc's numbers for two options of its allocator, from malloc.h.
+# A waiting worker asks once per millisecond. An update on a CPU takes hundreds of milliseconds, so that costs no time.
+# It is long enough for other workers to use the core.
 POLL_SECONDS = 0.001
 
-put_off_compiler()  # on import, since every optimizer would import the compiler before its first step
+put_off_compiler()  # This happens on import, because every optimizer would import the compiler before its first step.
 
 
 def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.device:
-    """The device for this worker, and its share of the threads; the machine's first worker says which, once.
+    """Return the device for this worker, and limit PyTorch to this worker's share of the threads.
 
-    `wanted` is `auto`, `cpu` or `cuda`. A GPU each where there are enough, else the GPUs are shared, else the CPU
-    with `max(1, cores // local_size)` threads a worker.
+    `wanted` is `auto`, `cpu` or `cuda`. `local_rank` and `local_size` count the workers of this machine. Each worker
+    gets its own GPU if there are enough. Otherwise workers share the GPUs. Without a GPU they use the CPU. Each worker
+    has `max(1, cores // local_size)` threads. The first worker of the machine prints what was chosen. If `cuda` is
+    impossible, the program ends with one line.
     """
     gpus = torch.cuda.device_count() if wanted != "cpu" else 0
     if wanted == "cuda" and gpus == 0:
         stop("--device cuda: PyTorch sees no GPU here. Use --device cpu, or install a CUDA build of PyTorch.")
-    several = local_size > 1 or int(os.environ.get("HOROVOD_SIZE", 1)) > 1  # of one machine, or of one each
+    # Several workers may be on one machine, or on several machines with one worker each.
+    several = local_size > 1 or int(os.environ.get("HOROVOD_SIZE", 1)) > 1
     if gpus and several and not _horovod_reads_gpu():
         if wanted == "cuda":
             stop("--device cuda: Horovod was built without CUDA. Put nvcc on the path and run make setup, or use auto.")
@@ -51,15 +59,19 @@ def use_device(wanted: str, local_rank: int = 0, local_size: int = 1) -> torch.d
 
 
 def _keep_memory() -> None:
-    """Have glibc keep freed memory: by default it gives every large activation back and faults its pages in again."""
-    with suppress(AttributeError, OSError):  # another C library
+    """Let glibc keep freed memory.
+
+    By default glibc gives the memory of every large activation back to the system. The next activation then needs new
+    pages, which takes time.
+    """
+    with suppress(AttributeError, OSError):  # Another C library may have no such function.
         libc = ctypes.CDLL(None)
         libc.mallopt(M_MMAP_MAX, 0)
         libc.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
 def _horovod_reads_gpu() -> bool:
-    """Whether Horovod was built with CUDA: without, it may read a gradient on the GPU before it has been computed."""
+    """Return whether Horovod was built with CUDA. Without, it may read a gradient on the GPU before it is computed."""
     import horovod.torch as hvd
 
     return bool(hvd.cuda_built())
@@ -75,7 +87,7 @@ def _placement(workers: int, gpus: int, threads: int) -> str:
 
 
 def autocast(device: torch.device) -> AbstractContextManager:
-    """bfloat16 arithmetic where the hardware has it (it is faster), float32 elsewhere."""
+    """Return a context that computes in bfloat16 if the hardware has it, because it is faster, and else in float32."""
     if device.type == "cuda":
         fast = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
@@ -85,11 +97,12 @@ def autocast(device: torch.device) -> AbstractContextManager:
 
 
 def wait_for_gradients(optimizer: torch.optim.Optimizer) -> None:
-    """Sleep until the all-reduces that `backward()` began are done; with a plain optimizer there are none.
+    """Sleep until the all-reduces that `backward()` began are done. A plain optimizer has none.
 
-    Horovod's own wait spins, so with more workers than cores they take the cores from the threads that communicate.
-    After this call Horovod finds every gradient ready: the same numbers, sooner. (It keeps its handles in `_handles`
-    and offers no public way to them; the version is pinned.)
+    Horovod's own wait keeps a core busy. With more workers than cores, the waiting workers would take the cores from
+    the threads that communicate. After this call Horovod finds every gradient ready. The numbers are the same, and they
+    come sooner. Horovod keeps its handles in the private attribute `_handles`, and there is no public way to them. This
+    works because the version of Horovod is fixed.
     """
     handles = [handle for handle, _ in getattr(optimizer, "_handles", {}).values() if isinstance(handle, int)]
     if handles:

@@ -1,1 +1,1 @@
-"""What the course's own programs need beside the lessons' code."""
+"""The course's own programs need these modules. The lessons do not explain them."""

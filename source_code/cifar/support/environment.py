@@ -1,4 +1,4 @@
-"""What a process needs before PyTorch is there: the cores it may use, and how it ends with one line."""
+"""A process needs these functions before PyTorch is imported: they count cores, set up Horovod, and end a program."""
 
 import os
 import sys
@@ -8,30 +8,32 @@ from typing import NoReturn
 
 
 def cores() -> int:
-    """CPU cores this process may use."""
+    """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
 
 
 def choose_cycles() -> None:
     """Set how often Horovod's background threads agree on what to exchange, unless the user has set it.
 
-    They agree once per cycle, by default each millisecond, and workers that share cores lose computing time to that. So
-    their cycle is longer. A cycle in which there is nothing to exchange is longer still: our patch of Horovod
-    (`install/`) ends it as soon as there is something. The values are milliseconds, and `hvd.init()` reads them.
+    They agree once per cycle, by default once per millisecond. Workers that share cores lose computing time to that, so
+    their cycle is longer. A cycle in which there is nothing to exchange is longer still. Our patch of Horovod
+    (`install/`) ends such a cycle as soon as there is something. The values are milliseconds, and `hvd.init()` reads
+    them.
     """
     os.environ.setdefault("HOROVOD_IDLE_CYCLE_TIME", "100")
     if int(os.environ.get("HOROVOD_LOCAL_SIZE", 1)) > cores():
         os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
 
 
-choose_cycles()  # on import, since every program of a learner imports this before it calls hvd.init()
+choose_cycles()  # This happens on import, because every learner's program imports this before it calls hvd.init().
 
 
 def stop(message: str, program: str = "", status: int = 1) -> NoReturn:
-    """End this worker with one line on stderr, said by the first worker of each machine, and an exit status.
+    """End this worker with one line on stderr and an exit status.
 
-    The others wait: the launcher ends all workers when the first one leaves, and the one that speaks must have spoken
-    by then. Whoever is still there after that has a reason of its own, and says it.
+    The first worker of each machine prints the line at once. The launcher ends all workers when the first one leaves,
+    so the others wait for ten seconds to let the first worker print. A worker that is still running after that has
+    another problem than the first worker, and it prints its own line.
     """
     if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) > 0:
         time.sleep(10)

@@ -1,4 +1,7 @@
-"""One number for a network's weights: equal on two workers if, and as good as certainly only if, the weights are."""
+"""A fingerprint is one number for a network's weights.
+
+It is equal on two workers if their weights are equal. If their weights differ, it almost certainly differs, too.
+"""
 
 import zlib
 from collections.abc import Iterable
@@ -7,11 +10,17 @@ from torch import Tensor
 
 
 def fingerprint(tensors: Iterable[Tensor]) -> int:
-    """A 32-bit hash of the tensors' bytes, whatever their order: optimizers and state dicts order them differently."""
+    """Return a 32-bit hash of the tensors' bytes. The order of the tensors does not matter.
+
+    Optimizers and state dicts have the same tensors in different orders.
+    """
     parts = sorted(zlib.crc32(_in_one_order(tensor.detach().cpu()).numpy().data) for tensor in tensors)
     return zlib.crc32(b"".join(part.to_bytes(4, "big") for part in parts))
 
 
 def _in_one_order(tensor: Tensor) -> Tensor:
-    """The elements one after the other, however they lie in memory; no copy where channels lie last, as ours do."""
+    """Return the elements in an order that does not depend on the memory format.
+
+    A tensor that has its channels last in memory is not copied.
+    """
     return tensor.permute(0, 2, 3, 1).contiguous() if tensor.dim() == 4 else tensor.contiguous()

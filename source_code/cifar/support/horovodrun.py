@@ -1,4 +1,4 @@
-"""Starts programs with several workers, reads what the launcher passes on, and ends all that descends from it."""
+"""This module starts programs with several workers, reads the launcher's output, and ends all processes of a run."""
 
 import contextlib
 import os
@@ -14,13 +14,13 @@ import psutil
 from cifar.support import process_tree
 from cifar.support.environment import cores
 
-END_SECONDS = 5  # for the launcher to end its workers
+END_SECONDS = 5  # The launcher has this time to end its workers. After that, they are killed.
 WORKER_LINE = re.compile(r"\[(\d{1,6})\]<(stdout|stderr)>:(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class LogLine:
-    """A line of the launcher's output. `rank` is the worker that wrote it, and None for the launcher's own lines."""
+    """A line of the launcher's output. `rank` is the worker that wrote it. The launcher's own lines have rank None."""
 
     rank: int | None
     stream: str
@@ -28,16 +28,16 @@ class LogLine:
 
 
 def read_line(line: str) -> LogLine:
-    """The line `[2]<stderr>:KeyError: 'lr'` is the text `KeyError: 'lr'` of worker 2."""
+    """Split a line of the launcher's output: `[2]<stderr>:KeyError: 'lr'` is the text `KeyError: 'lr'` of worker 2."""
     found = WORKER_LINE.fullmatch(line)
     return LogLine(int(found[1]), found[2], found[3]) if found else LogLine(None, "", line)
 
 
 def last_lines(log: list[str], count: int) -> list[str]:
-    """The last lines of a launcher's output that tell why a run failed.
+    """Return the last `count` lines of a launcher's output that tell why a run failed.
 
-    They are those of its workers. The launcher's own lines say little, and count only if there are no others. So does
-    the line "Terminated" of a worker that the launcher has ended.
+    These are lines of its workers. The launcher's own lines say little. So does the line "Terminated" of a worker that
+    the launcher has ended. They are returned only if there are no others.
     """
     parsed = [(line, read_line(line)) for line in log]
     written = [line for line, read in parsed if read.rank is not None and read.text != "Terminated"]
@@ -45,16 +45,17 @@ def last_lines(log: list[str], count: int) -> list[str]:
 
 
 def programs_path() -> str:
-    """The PATH with this Python's programs first, as after activating its environment."""
+    """Return the PATH with this Python's programs first, as after activating its environment."""
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
 @contextlib.contextmanager
 def running(command: list[str], workers: int, environment: dict[str, str]) -> Iterator[subprocess.Popen]:
-    """A command in a session of its own, so that an interrupt reaches it through us alone, which end all of it.
+    """Run a command, and end it and all its descendants when the context ends.
 
-    Its output and errors come as lines of text from `stdout`. Each worker gets its share of the cores; this Python's
-    programs come first on the path.
+    The command has its own session, so an interrupt of the terminal reaches only this process. Its output and errors
+    come as lines of text from `stdout`. Each worker gets its share of the cores. This Python's programs come first on
+    the path.
     """
     variables = {"PATH": programs_path(), "OMP_NUM_THREADS": str(max(1, cores() // workers)), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
@@ -70,12 +71,12 @@ def running(command: list[str], workers: int, environment: dict[str, str]) -> It
 
 
 def _end(process: subprocess.Popen) -> None:
-    """End a command and all that descends from it: the launcher is asked, what is left after that is killed."""
+    """End a command and all its descendants. The launcher is asked to end, and processes that remain are killed."""
     if process.poll() is not None:
         return
     launcher = psutil.Process(process.pid)
     family = [*launcher.children(recursive=True), launcher]
     process.terminate()
     remaining = psutil.wait_procs(family, timeout=END_SECONDS)[1]
-    process_tree.kill(remaining, END_SECONDS)  # a large process takes a moment to go
+    process_tree.kill(remaining, END_SECONDS)  # A large process needs a moment to end.
     process.wait()

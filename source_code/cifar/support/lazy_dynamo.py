@@ -1,7 +1,8 @@
-"""Puts off an import that PyTorch makes and training does not need: that of its compiler, `torch._dynamo`.
+"""This module delays the import of PyTorch's compiler, `torch._dynamo`, which training does not need.
 
-Every optimizer imports it before its first step, only to tell a compiler that is not at work to keep out. That takes as
-long as importing PyTorch itself: with four workers on two cores, 2 to 4 seconds of every launch.
+Every optimizer imports it before its first step, only to tell the compiler not to compile the step. Nothing is compiled
+here. The import takes as long as importing PyTorch itself. With four workers on two cores it takes 2 to 4 seconds of
+every launch.
 """
 
 import importlib
@@ -15,18 +16,19 @@ COMPILER = "torch._dynamo"
 
 
 class _Later(ModuleType):
-    """Stands for the compiler while nothing is compiled; the real module takes its place when asked for more."""
+    """This module replaces the compiler while nothing is compiled. The real module is imported when it is needed."""
 
     @staticmethod
     def graph_break(*args: object, **kwargs: object) -> None:
-        """Outside of a compiled function the real one does nothing either."""
+        """Do nothing. Outside of a compiled function the real one does nothing either."""
 
     @staticmethod
     def disable(function: Callable, *args: object, **kwargs: object) -> Callable:
         return function
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith("__") and name != "__path__":  # `inspect` asks every module for its file, in mid-import too
+        # `inspect` asks every module for its file, also during an import. That must not import the compiler.
+        if name.startswith("__") and name != "__path__":
             raise AttributeError(name)
         if sys.modules.get(COMPILER) is self:
             del sys.modules[COMPILER], torch._dynamo
@@ -34,6 +36,6 @@ class _Later(ModuleType):
 
 
 def put_off_compiler() -> None:
-    """Have `torch._dynamo` imported when somebody compiles, as with `torch.compile`, and not before."""
+    """Delay the import of `torch._dynamo` until a program compiles something, for example with `torch.compile`."""
     if COMPILER not in sys.modules:
         torch._dynamo = sys.modules[COMPILER] = _Later(COMPILER)

@@ -1,4 +1,4 @@
-"""A process and all that descends from it: who they are, and their end."""
+"""These functions find and kill the descendants of a process."""
 
 import contextlib
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ import psutil
 
 
 def descendants(pid: int) -> list[psutil.Process]:
-    """All processes that descend from a process. There are none if it has ended."""
+    """Return all processes that descend from a process. There are none if it has ended."""
     try:
         return psutil.Process(pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -15,7 +15,7 @@ def descendants(pid: int) -> list[psutil.Process]:
 
 
 def kill(processes: Iterable[psutil.Process], seconds: float) -> None:
-    """Kill these processes and wait for their end, for so many seconds at the most. Some may have ended."""
+    """Kill these processes, and wait for at most `seconds` until they have ended. Some may have ended before."""
     processes = list(processes)
     for process in processes:
         with contextlib.suppress(psutil.Error):
