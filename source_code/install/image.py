@@ -17,7 +17,7 @@ BUILDAH = ("buildah", "bud", "--isolation", "chroot", "--format", "docker", "--l
 
 
 def main() -> None:
-    """Exit status: 0 when the image is there, 1 if something has failed, which the last line names."""
+    """Build the image. The exit status is 0 if this succeeds. Otherwise it is 1, and the last line says what failed."""
     args = parse()
     engine = args.engine or ("docker" if docker_answers() else "buildah")
     install.system_packages([engine])
@@ -34,15 +34,15 @@ def main() -> None:
 
 
 def docker_answers() -> bool:
-    """Whether there is docker, and its daemon."""
+    """Return whether docker is installed and its daemon answers."""
     command = ["docker", "version"]
     return bool(shutil.which("docker")) and subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
 def wheels() -> Path:
-    """A folder with the locked wheels and Horovod's source, and nothing else: in the cache, or downloaded into it.
+    """Return a folder of the cache that has only the locked wheels and Horovod's source. They are downloaded once.
 
-    Other settings of pip may lead to other wheels, with CUDA or without, so they are a part of the folder's name.
+    Other settings of pip may lead to other wheels, with CUDA or without. So the folder's name depends on the settings.
     """
     settings = subprocess.check_output([install.PYTHON, "-m", "pip", "config", "list"])
     key = hashlib.sha256(install.REQUIREMENTS.read_bytes() + settings).hexdigest()[:16]

@@ -33,9 +33,9 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "horo
 
 SANDBOX = "bubblewrap"
 NEEDED = ["g++", "make", "patch", SANDBOX, "python3-dev", "python3-venv"]
-PROGRAMS = {SANDBOX: "bwrap"}  # where a package's program has another name
-WORKERS = 4  # of the lessons and of the assignment
-PYTHONS = ("3.11", "3.12", "3.13")  # the versions on which `make test-all` sets up, trains and grades
+PROGRAMS = {SANDBOX: "bwrap"}  # The program of this package does not have the package's name.
+WORKERS = 4  # The lessons and the assignment train with this many workers.
+PYTHONS = ("3.11", "3.12", "3.13")  # `make test-all` sets up, trains and grades on each of these versions.
 HOROVOD = "horovod==0.28.1"
 HOROVOD_SHA256 = "92a43f5a94c43907a56805bad15f19700c62ffc83b7ca483f9e104e229f67ef0"
 BUILD_FLAGS = {
@@ -45,13 +45,15 @@ BUILD_FLAGS = {
     "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_MPI": "1",
 }
-WITH_CUDA = {"HOROVOD_GPU": "CUDA"}  # CUDA events tell Horovod when a gradient is ready; the exchange itself is Gloo's
-WITH_NCCL = WITH_CUDA | {"HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NCCL_LINK": "SHARED"}  # PyTorch brings it shared
-DOWNLOAD_SECONDS = 20  # without a byte from PyTorch's own package source, before pip's is taken
+# With CUDA, Horovod learns from CUDA events when a gradient is ready. Gloo still exchanges the gradients.
+WITH_CUDA = {"HOROVOD_GPU": "CUDA"}
+# NCCL is linked as a shared library, because PyTorch comes with it in this form.
+WITH_NCCL = WITH_CUDA | {"HOROVOD_GPU_OPERATIONS": "NCCL", "HOROVOD_NCCL_LINK": "SHARED"}
+DOWNLOAD_SECONDS = 20  # If PyTorch's own package source sends nothing for this time, pip's source is used.
 
 
 def stop(message: str) -> None:
-    """End with one line that says what is wrong and what to do."""
+    """End the program with one line that says what is wrong and what to do."""
     sys.exit(f"install: {message}")
 
 
@@ -60,30 +62,33 @@ def say(message: str) -> None:
 
 
 def call(command: list, told: str, **options) -> None:
-    """Run a program whose own output says what went wrong; end with one line if it fails."""
+    """Run a program that prints its own errors. If it fails, end with one line, `told`."""
     if subprocess.run(command, check=False, **options).returncode != 0:
         stop(told)
 
 
 def again() -> str:
-    """The command that was called, which goes on where it ended."""
+    """Return the command that was called. Calling it again continues the work."""
     return f"{sys.executable} {' '.join(sys.argv)}"
 
 
 def is_there(package: str) -> bool:
-    """Whether this machine has what a Debian package brings, wherever that came from."""
+    """Return whether this machine has what a Debian package contains. It may have come from somewhere else."""
     if package == "python3-dev":
         return (Path(sysconfig.get_paths()["include"]) / "Python.h").is_file()
     if package == "python3-venv":
-        return importlib.util.find_spec("ensurepip") is not None  # Debian ships venv's pip apart
+        return importlib.util.find_spec("ensurepip") is not None  # Debian has venv's pip in a package of its own.
     if package == "patch" and shutil.which("git"):
-        return True  # git can apply a patch, too
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # where debootstrap is, and a Debian user does not look
+        return True  # git can apply a patch, too.
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin"  # debootstrap is in /usr/sbin, which a Debian user's PATH lacks.
     return shutil.which(PROGRAMS.get(package, package), path=path) is not None
 
 
 def system_packages(packages: list[str]) -> None:
-    """Install what is missing where that is possible, else name the command; only the sandbox can be done without."""
+    """Install missing packages if this is a Debian or Ubuntu machine and we are root. Otherwise print the command.
+
+    The program ends if a package is still missing. Only the sandbox may be missing.
+    """
     if not (missing := [package for package in packages if not is_there(package)]):
         return
     command = ["apt-get", "install", "-y", "--no-install-recommends", *missing]
@@ -100,7 +105,10 @@ def system_packages(packages: list[str]) -> None:
 
 
 def virtual_environment(beside_torch: bool = False) -> None:
-    """Make .venv if there is none that works; with the PyTorch of the Python that runs this if that is wanted."""
+    """Make the environment if there is none that works. Ends the program if the folder holds something else.
+
+    With `beside_torch`, the environment can import the PyTorch of the Python that runs this program.
+    """
     check = [PYTHON, "-m", "pip", "--version"]
     if PYTHON.exists() and subprocess.run(check, capture_output=True, check=False).returncode == 0:
         return
@@ -121,7 +129,7 @@ def virtual_environment(beside_torch: bool = False) -> None:
 
 
 def pip(*arguments: str | Path) -> None:
-    """Run the environment's pip, its progress bars shown; end with one line if it fails."""
+    """Run the environment's pip and show its progress bars. End with one line if it fails."""
     command = [PYTHON, "-m", "pip", "--disable-pip-version-check", *arguments]
     call(command, f"pip failed (see above). To try again: {again()}")
 
@@ -129,9 +137,10 @@ def pip(*arguments: str | Path) -> None:
 def pytorch(gpus: int | None = None) -> None:
     """Install the locked PyTorch as a build for this machine, unless the environment has a PyTorch.
 
-    What pip finds by default on Linux is a build with CUDA, which takes 5 GB. A machine without an NVIDIA driver gets
-    the build for the CPU, which takes a tenth of that, from PyTorch's own package source. uv knows where that is. Where
-    it cannot be reached, pip's choice is taken a step later, and so it is where GPUs of other machines are asked for.
+    By default pip on Linux chooses a build with CUDA, which takes 5 GB. A machine without an NVIDIA driver gets the
+    build for the CPU from PyTorch's own package source. It takes a tenth of that. uv knows the address of this source.
+    If it cannot be reached, pip chooses the build in the next step. pip also chooses it if `gpus` is given, because
+    the build is then for another machine.
     """
     probe = "import importlib.metadata; importlib.metadata.version('torch')"
     there = subprocess.run([PYTHON, "-c", probe], capture_output=True, check=False).returncode == 0
@@ -153,7 +162,10 @@ def has_nvidia_driver() -> bool:
 
 
 def toolkit() -> Path | None:
-    """The folder of the CUDA toolkit that `nvcc` belongs to, which may be a script elsewhere; None where none works."""
+    """Return the folder of the CUDA toolkit that `nvcc` belongs to, or None if no nvcc works.
+
+    nvcc itself says where this is, because the `nvcc` on the path may be a script in another folder.
+    """
     if not shutil.which("nvcc"):
         return None
     dry_run = subprocess.run(["nvcc", "--dryrun", "-x", "cu", os.devnull], capture_output=True, text=True, check=False)
@@ -162,10 +174,11 @@ def toolkit() -> Path | None:
 
 
 def builds(gpus: int | None = None) -> list[dict[str, str]]:
-    """The build flags of Horovod to try, the best first: with CUDA where PyTorch has it and a compiler for it is there.
+    """Return the build flags of Horovod to try, the best first.
 
-    `gpus` is how many the machine has that it is built for; None for this one's. NCCL exchanges the gradients where
-    each worker has a GPU. It refuses two workers on one GPU, so on fewer GPUs Gloo does.
+    They are with CUDA if PyTorch has CUDA and a compiler for it is there. `gpus` is the number of GPUs of the machine
+    that Horovod is built for. None means this machine. NCCL exchanges the gradients if each worker has its own GPU. It
+    does not allow two workers on one GPU, so with fewer GPUs Gloo exchanges them.
     """
     probe = "import json, torch; print(json.dumps([torch.version.cuda, torch.cuda.device_count()]))"
     cuda, found = json.loads(subprocess.check_output([PYTHON, "-c", probe], text=True))
@@ -180,9 +193,10 @@ def builds(gpus: int | None = None) -> list[dict[str, str]]:
 
 
 def nccl_folder(scratch: Path) -> dict[str, str]:
-    """Where Horovod's build finds the NCCL that pip has installed beside PyTorch; nothing where there is none.
+    """Return the variable that tells Horovod's build where NCCL is, or an empty dict if there is none.
 
-    Its header and library are linked in `scratch` under the names that the build looks for.
+    pip has installed this NCCL with PyTorch. Its header and library are linked in `scratch` under the names that the
+    build looks for.
     """
     probe = "import nvidia.nccl; print(*nvidia.nccl.__path__)"
     found = subprocess.run([PYTHON, "-c", probe], capture_output=True, text=True, check=False)
@@ -196,7 +210,7 @@ def nccl_folder(scratch: Path) -> dict[str, str]:
 
 
 def wheel_folder(flags: dict[str, str]) -> Path:
-    """Where the cache keeps the wheel that fits this Python, this PyTorch, our patch and these flags."""
+    """Return the folder of the cache for the wheel that fits this Python, this PyTorch, our patch and these flags."""
     probe = "import sys, torch; print(sys.implementation.cache_tag, torch.__version__)"
     versions = subprocess.check_output([PYTHON, "-c", probe], text=True).strip()
     key = json.dumps([HOROVOD, versions, PATCH.read_text(), flags, os.uname().machine])
@@ -204,9 +218,10 @@ def wheel_folder(flags: dict[str, str]) -> Path:
 
 
 def horovod_wheel(gpus: int | None) -> Path:
-    """The Horovod wheel: from the cache, or built into it (two to four minutes on two cores, eight with CUDA).
+    """Return the path of the Horovod wheel in the cache. It is built if it is not there.
 
-    Where a build with CUDA fails that nobody has asked for, one line says so, and the next one is tried.
+    A build takes two to four minutes on two cores, and eight minutes with CUDA. If a build with CUDA fails and the user
+    has not asked for it, one line says so, and the next build is tried.
     """
     for flags in (tried := builds(gpus)):
         target = wheel_folder(flags)
@@ -225,7 +240,7 @@ def build_log() -> Path:
 
 
 def build_into(target: Path, flags: dict[str, str]) -> bool:
-    """Build the wheel into a folder, where it appears whole or not at all; whether it compiled."""
+    """Build the wheel into a folder, and return whether it compiled. The wheel appears whole or not at all."""
     try:
         CACHE.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -249,10 +264,11 @@ def build_wheel(scratch: Path, flags: dict[str, str]) -> bool:
     shutil.unpack_archive(archive, scratch)  # whose hash is known; Python 3.11.2 has no filter to name
     source = scratch / archive.name.removesuffix(".tar.gz")
     change = ["patch", "--strip=1", "--quiet", f"--input={PATCH}"] if shutil.which("patch") else ["git", "apply", PATCH]
-    apart = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch)}  # `git apply` would look for a repository above
+    # Without this variable, `git apply` would look for a repository in the folders above.
+    apart = os.environ | {"GIT_CEILING_DIRECTORIES": str(scratch)}
     call(change, f"{PATCH} does not fit {HOROVOD}", cwd=source, env=apart)
     command = [PYTHON, "-m", "pip", "wheel", "-v", "--no-build-isolation", "--no-deps", "-w", scratch / "wheel", source]
-    # The environment's CMake comes first, and of several toolkits that of nvcc.
+    # The environment's CMake comes first on the path. If there are several CUDA toolkits, nvcc's own comes next.
     first = [PYTHON.parent, *([toolkit() / "bin"] if "HOROVOD_GPU" in flags else [])]
     path = os.pathsep.join([*map(str, first), os.environ["PATH"]])
     nccl = nccl_folder(scratch) if "HOROVOD_GPU_OPERATIONS" in flags else {}
@@ -260,7 +276,7 @@ def build_wheel(scratch: Path, flags: dict[str, str]) -> bool:
 
 
 def compile_with_progress(command: list, environment: dict[str, str]) -> bool:
-    """Run the build, showing CMake's percentage, and keep its output; whether it succeeded."""
+    """Run the build, show CMake's percentage, and keep its output in a file. Return whether it succeeded."""
     started, shown, steps = time.monotonic(), -1, 1 if sys.stdout.isatty() else 20
     process = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     with process, build_log().open("w") as file:
@@ -281,12 +297,12 @@ def compile_with_progress(command: list, environment: dict[str, str]) -> bool:
 
 
 def wanted() -> dict[str, str]:
-    """What each part of an installed environment is the result of: if this changes, it is brought up to date."""
+    """Return what each part of the environment depends on. A part is installed again if this has changed."""
 
     def hashed(*files: Path) -> str:
         return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()
 
-    course = f"{hashed(PROJECT)} in {REPOSITORY}" if PROJECT.exists() else ""  # an image's first layers lack it
+    course = f"{hashed(PROJECT)} in {REPOSITORY}" if PROJECT.exists() else ""  # An image's first layers do not have it.
     return {"dependencies": hashed(REQUIREMENTS, PATCH, Path(__file__)), "course": course}
 
 
@@ -295,14 +311,17 @@ def installed() -> dict[str, str]:
 
 
 def note(part: str) -> None:
-    """Whole or not at all: a stamp that cannot be read would end every later call."""
+    """Write into the stamp that a part is installed.
+
+    The stamp is written whole or not at all, because a stamp that cannot be read would end every later call.
+    """
     done = STAMP.with_suffix(".part")
     done.write_text(json.dumps(installed() | {part: wanted()[part]}))
     done.replace(STAMP)
 
 
 def dependencies(args: argparse.Namespace) -> None:
-    """Install all but the course itself."""
+    """Install everything except the course itself."""
     system_packages(NEEDED)
     virtual_environment(bool(args.beside_torch))
     pytorch(args.gpus)
@@ -315,7 +334,7 @@ def dependencies(args: argparse.Namespace) -> None:
 
 
 def course() -> None:
-    """Make the environment find the course's packages where they are."""
+    """Install the course's packages as links to their folders, and check that they can be imported."""
     pip("install", "-q", "--no-deps", "--no-build-isolation", "-e", REPOSITORY)
     told = f"what was installed does not start (see above). To install it anew, remove {STAMP} and run {again()}"
     call([PYTHON, "-c", "import horovod.torch, cifar, grader"], told)
@@ -323,7 +342,7 @@ def course() -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Bring the environment up to date; nothing to do takes a tenth of a second."""
+    """Bring the environment up to date. If there is nothing to do, this takes a tenth of a second."""
     args = parse(arguments)
     if f"{sys.version_info[0]}.{sys.version_info[1]}" not in PYTHONS:
         fitting = f"the course needs Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"

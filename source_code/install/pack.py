@@ -24,15 +24,20 @@ from packaging.requirements import Requirement
 from cifar import download
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PART_BYTES = 55_000_000  # with the course's own files, a call that carries 64 MB takes one
-AIRBENCH = "airbench==0.1.8"  # what `cifar_fast.py` is compared with on a GPU
+# The largest size of a part. A call may carry 64 MB, and this leaves room in it for the course's own files.
+PART_BYTES = 55_000_000
+AIRBENCH = "airbench==0.1.8"  # On a GPU, `cifar_fast.py` is compared with this package.
+# These are the names of wheels for Linux on x86-64 that pip accepts, the newest first.
 MANYLINUX = [f"manylinux_2_{minor}_x86_64" for minor in (28, 27, 26, 24, 17, 12, 5)] + [
     f"manylinux{year}_x86_64" for year in (2014, 2010, 1)
 ]
 
 
 def requirements(python: str) -> list[str]:
-    """The locked packages that the course needs on Linux with this Python: neither PyTorch nor what only tests need."""
+    """Return the locked packages that the course needs on Linux with this Python.
+
+    PyTorch is not among them, nor are packages that only tests need.
+    """
     target = {
         "python_version": python,
         "python_full_version": f"{python}.0",
@@ -48,7 +53,7 @@ def requirements(python: str) -> list[str]:
 
 
 def download_packages(python: str, wanted: list[str], folder: Path) -> None:
-    """Download these packages as wheels for a version of Python, and those as source that come so."""
+    """Download these packages as wheels for a version of Python. Horovod and airbench are downloaded as source."""
     platforms = [word for name in MANYLINUX for word in ("--platform", name)]
     target = ["--python-version", python, "--implementation", "cp", "--abi", f"cp{python.replace('.', '')}"]
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "-q", "--no-deps", "-d", folder]
@@ -62,14 +67,14 @@ def download_packages(python: str, wanted: list[str], folder: Path) -> None:
 
 
 def compress_data(folder: Path) -> None:
-    """CIFAR-10's six files, each compressed."""
+    """Compress each of CIFAR-10's six files into `folder`."""
     for name in download.SHA256:
         with lzma.open(folder / f"{name}.xz", "wb") as packed:
             packed.write((download.fetch() / name).read_bytes())
 
 
 def parts(files: list[Path]) -> list[list[Path]]:
-    """The files in as few parts as one gets by putting each, the largest first, into the first part with room."""
+    """Divide the files into parts. Each file, the largest first, goes into the first part with room for it."""
     found: list[list[Path]] = []
     for file in sorted(files, key=lambda path: -path.stat().st_size):
         size = file.stat().st_size
@@ -82,7 +87,10 @@ def parts(files: list[Path]) -> list[list[Path]]:
 
 
 def commit() -> str:
-    """The commit of this repository; ends the program where files differ from it, since results would not say so."""
+    """Return the commit of this repository. Ends the program if a file differs from it.
+
+    Results of the other machine name this commit, and they would not say that a file differed.
+    """
     git = ["git", "-C", str(REPOSITORY)]
     if subprocess.check_output([*git, "status", "--porcelain"], text=True).strip():
         sys.exit("pack: commit your changes first: results of the other machine name the commit that they are of")
@@ -90,13 +98,13 @@ def commit() -> str:
 
 
 def tracked() -> dict[str, str]:
-    """SHA-256 of each file of the commit, so that the other machine can tell whether it has the same ones."""
+    """Return the SHA-256 of each file of the commit. The other machine uses it to see whether it has the same files."""
     names = subprocess.check_output(["git", "-C", str(REPOSITORY), "ls-files", "-z"], text=True).split("\0")
     return {name: hashlib.sha256((REPOSITORY / name).read_bytes()).hexdigest() for name in names if name}
 
 
 def pack(python: str, output: Path) -> list[Path]:
-    """Write the parts' folders into `output`, which they replace as a whole."""
+    """Write the folders of the parts into `output`, and return them. They replace everything that was there before."""
     about = {"python": python, "requirements": requirements(python), "commit": commit(), "tracked": tracked()}
     output.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output.parent, prefix=".packing-") as scratch:

@@ -26,8 +26,8 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTS = REPOSITORY / "source_code"
-WORKERS = 4  # that share one GPU, as in the lessons
-LAST_LINES = 12  # of each step's output, in trial.json
+WORKERS = 4  # The lessons use this many workers. Here they share one GPU.
+LAST_LINES = 12  # This many lines of each step's output are kept in trial.json, enough to see why a step failed.
 AIRBENCH = "-m pip install -q --no-deps --no-build-isolation airbench==0.1.8"
 VERSIONS = """\
 import torch, horovod.torch as hvd
@@ -39,7 +39,7 @@ MEASURED = REPOSITORY / "benchmarks" / "results" / "speed" / "gpu"
 
 @dataclass(frozen=True)
 class Step:
-    """A command of the trial. If one that `must_succeed` fails, no later one is tried."""
+    """A command of the trial. If a step that `must_succeed` fails, no later step is tried."""
 
     name: str
     command: list[str]
@@ -49,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Places:
-    """The folders below the trial's own."""
+    """The trial keeps its files in these folders below `root`."""
 
     root: Path
 
@@ -75,7 +75,7 @@ class Places:
 
 
 def collect(parts: Path, places: Places) -> dict:
-    """Take in the parts that are there; what `parts.json` says. Ends the program if there is no part at all."""
+    """Copy the parts that are there, and return what `parts.json` says. Ends the program if there is no part at all."""
     places.carried.mkdir(parents=True, exist_ok=True)
     for file in sorted(parts.glob("part-*/*")) if parts.is_dir() else ():
         if not (target := places.carried / file.name).exists() or target.stat().st_size != file.stat().st_size:
@@ -86,7 +86,7 @@ def collect(parts: Path, places: Places) -> dict:
 
 
 def missing(about: dict, carried: Path) -> list[int]:
-    """The numbers of the parts of which a file is missing or not whole."""
+    """Return the numbers of the parts in which a file is missing or not whole."""
 
     def whole(name: str, digest: str) -> bool:
         path = carried / name
@@ -97,7 +97,7 @@ def missing(about: dict, carried: Path) -> list[int]:
 
 
 def unpack_data(places: Places) -> None:
-    """Put CIFAR-10's files where the course looks for them; the course checks them itself."""
+    """Unpack CIFAR-10's files into the folder in which the course looks for them. The course checks them itself."""
     places.data.mkdir(parents=True, exist_ok=True)
     for packed in places.carried.glob("*.bin.xz"):
         if not (target := places.data / packed.stem).exists():
@@ -107,7 +107,7 @@ def unpack_data(places: Places) -> None:
 
 
 def commit(about: dict) -> str:
-    """The commit that the files here are of, with "-dirty" where one of them differs from the one that was packed."""
+    """Return the commit that was packed. "-dirty" is added to it if a file here differs from the packed one."""
 
     def same(name: str, digest: str) -> bool:
         path = REPOSITORY / name
@@ -125,7 +125,7 @@ def commit(about: dict) -> str:
 
 
 def steps(places: Places, quick: bool) -> list[Step]:
-    """All steps, in their order."""
+    """Return all steps in their order."""
     python, results = str(places.python), places.results
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(places.carried)}
     requirements = places.root / "requirements.txt"
@@ -150,7 +150,7 @@ def steps(places: Places, quick: bool) -> list[Step]:
 
 
 def _script(name: str, places: Places, size: list[str]) -> list[str]:
-    """The command of a lesson's script: on four workers, but for the one that is for one worker."""
+    """Return the command of a lesson's script. It runs on four workers, except for the script for one worker."""
     output = ["--output-dir", str(places.results / f"cifar_{name}")]
     program = [str(places.python), str(SCRIPTS / f"cifar_{name}.py"), *size, *output]
     launcher = [str(places.python.with_name("horovodrun")), "-np", str(WORKERS)]
@@ -158,7 +158,7 @@ def _script(name: str, places: Places, size: list[str]) -> list[str]:
 
 
 def run(step: Step, places: Places, environment: dict[str, str]) -> dict:
-    """Run a step, its output kept in a file; what happened."""
+    """Run a step, keep its output in a file, and return what happened."""
     log = places.results / "logs" / f"{step.name}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     started = time.monotonic()
@@ -173,7 +173,7 @@ def run(step: Step, places: Places, environment: dict[str, str]) -> dict:
 
 
 def take_home(places: Places, record: dict) -> None:
-    """Write what is known so far into the two files that are taken home."""
+    """Write the results so far into the two files that are taken home."""
     places.home.mkdir(parents=True, exist_ok=True)
     if MEASURED.is_dir():
         shutil.copytree(MEASURED, places.results / "speed-gpu", dirs_exist_ok=True)
@@ -186,7 +186,7 @@ def take_home(places: Places, record: dict) -> None:
 
 
 def trial(places: Places, about: dict, quick: bool) -> int:
-    """Do the steps that have not succeeded yet; exit status 0 if all have now."""
+    """Run the steps that have not succeeded yet. The exit status is 0 if all have succeeded now, and otherwise 1."""
     unpack_data(places)
     (places.root / "requirements.txt").write_text("\n".join(about["requirements"]) + "\n")
     path = os.pathsep.join([str(places.python.parent), os.environ.get("PATH", "")])
