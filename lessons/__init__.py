@@ -1,8 +1,9 @@
-"""What the notebooks use: live runs with real workers, figures in one style, and `python -m lessons`, which runs all.
+"""The notebooks use this package for live runs with real workers and for figures in one style.
 
     from lessons import horovodrun, show
 
-Names are imported when they are first used: a notebook that only draws does not wait for the rest.
+`python -m lessons` executes all lessons. Names are imported when they are first used, so a notebook that only draws
+does not wait for the other imports.
 """
 
 import importlib
@@ -16,7 +17,7 @@ __all__ = list(_HOMES)
 
 
 def __getattr__(name: str):
-    """The object called `name`, from its module. Raises AttributeError if there is none."""
+    """Return the object called `name` from its module. Raises AttributeError if there is no such object."""
     if name not in _HOMES:
         raise AttributeError(f"module 'lessons' has no attribute {name!r}; it has {', '.join(__all__)}")
     return getattr(importlib.import_module(f"lessons.{_HOMES[name]}"), name)

@@ -13,12 +13,13 @@ from lessons import execute, pages, profile
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status 0 if all were executed, 1 if a cell failed, 2 if a lesson cannot be read, 130 on an interrupt.
+    """Execute the lessons and write their pages.
 
-    A lesson that fails does not keep the others from being executed, nor their pages from being written.
+    The exit status is 0 if all were executed, 1 if a cell failed, 2 if a lesson cannot be read, and 130 after an
+    interrupt. If one lesson fails, the others are executed all the same, and their pages are written.
     """
     args = _parse(arguments)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that workers are ended, as on Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # SIGTERM also ends the workers, like Ctrl-C does.
     folder = args.output or Path("runs") / args.profile
     try:
         failures = _execute(_chosen(args.only), folder, args)
@@ -35,7 +36,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _execute(sources: list[Path], folder: Path, args: argparse.Namespace) -> list[execute.CellError]:
-    """Execute lesson by lesson, and print a line for each; what failed."""
+    """Execute one lesson after another, and print one line per lesson. Return the errors."""
     failures = []
     for at, source in enumerate(sources, 1):
         try:
@@ -50,7 +51,10 @@ def _execute(sources: list[Path], folder: Path, args: argparse.Namespace) -> lis
 
 
 def _chosen(only: list[str]) -> list[Path]:
-    """The lessons with these numbers, all if there is none. Raises LessonError for a number without a lesson."""
+    """Return the lessons with these numbers, or all if there are no numbers.
+
+    Raises LessonError for a number without a lesson.
+    """
     sources = build.lessons(build.SOLUTIONS)
     if missing := set(only) - {source.name[:2] for source in sources}:
         raise build.LessonError(f"there is no lesson {', '.join(sorted(missing))} in solutions/")

@@ -1,4 +1,4 @@
-"""The assignment from a notebook: the starter copied to a folder of the learner's own, and its grade."""
+"""These functions are for the assignment's notebook. They copy the starter to a folder, and grade that folder."""
 
 import json
 import shutil
@@ -14,11 +14,12 @@ from lessons.running import SOURCE
 
 STARTER = SOURCE / "assignment"
 REFERENCE = SOURCE.parent / "solutions" / "assignment"
-PLAIN = {"COLUMNS": "110", "TTY_COMPATIBLE": "0"}  # ipykernel says FORCE_COLOR, but a cell cannot move a cursor up
+# ipykernel sets FORCE_COLOR, so Rich would move the cursor up, and a notebook's cell cannot do that.
+PLAIN = {"COLUMNS": "110", "TTY_COMPATIBLE": "0"}
 
 
 def begin(folder: str | Path) -> Path:
-    """Copy the starter to `folder`, unless there is a program already; returns the program's path."""
+    """Copy the starter to `folder`, unless the folder already has a program. Return the path of the program."""
     program = Path(folder) / "train.py"
     if not program.exists():
         program.parent.mkdir(parents=True, exist_ok=True)
@@ -27,10 +28,10 @@ def begin(folder: str | Path) -> Path:
 
 
 def grade(folder: str | Path, profile: str = "full", output: str | Path = "runs/assignment") -> dict:
-    """Run `grader check` on `folder`, its output passed on; returns `report.json`.
+    """Run `grader check` on `folder`, print its output, and return the content of `report.json`.
 
-    Shows the grade card's link, and after a pass the certificate's preview.
-    Raises RuntimeError if the program could not be launched at all (the lines above say why).
+    A link to the grade card is shown, and after a pass the preview of the certificate. Raises RuntimeError if the
+    grader did not write a report. Its printed output then says why.
     """
     report, preview = Path(output) / "report.json", RunPaths(Path(output)).preview
     for earlier in (report, preview):

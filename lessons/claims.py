@@ -1,4 +1,4 @@
-"""Shows a claim's saved result in a notebook, and repeats its experiment small, while the learner waits."""
+"""This module shows a claim's saved result in a notebook. It also repeats the claim's experiment at a small size."""
 
 import dataclasses
 import sys
@@ -14,11 +14,11 @@ from benchmarks.experiment.claim import Runs
 from benchmarks.experiment.runner import Series
 from lessons.figures import show
 
-LIVE = Path("live")  # below the notebook's folder
+LIVE = Path("live")  # This folder is in the notebook's folder, which is the working folder of its kernel.
 
 
 def saved(id: str) -> Series:
-    """Show the committed result of claim `id`: figure, verdict, machine, and the command that repeats it."""
+    """Show and return the committed result of claim `id`: figure, verdict, machine, and the command that repeats it."""
     found = runner.saved(claims.get(id))
     _figure(found)
     display(HTML(_verdict(found) + _origin(found)))
@@ -28,10 +28,10 @@ def saved(id: str) -> Series:
 def live(
     id: str, device: str = "auto", seed: int = 0, seeds: int = 1, variants: tuple[str, ...] | None = None
 ) -> Runs:  # fmt: skip
-    """Run claim `id`'s experiment at its quick size, show it as the saved one is shown, and return what it measured.
+    """Run the experiment of claim `id` at its quick size, show it like the saved one, and return its measured runs.
 
-    `seed` is the first of the `seeds`. What an earlier call has measured is measured again: the learner wants to see
-    it happen.
+    `seeds` is the number of seeds, and `seed` is the first one. Without `variants`, all variants of the claim run.
+    Everything is measured again at each call, because the learner wants to see it happen.
     """
     claim = claims.get(id)
     claim = dataclasses.replace(claim, variants=variants or claim.variants)
@@ -78,9 +78,9 @@ def _origin(found: Series) -> str:
 
 
 def _live_verdict(small: Series, full: Series) -> str:
-    """The live run's verdict, and, where the saved one says otherwise, why."""
+    """Return the live run's verdict as HTML. If the saved verdict is another one, the text says why."""
     said = f"Your live run: <strong>{small.verdict.word}</strong>. {escape(small.verdict.sentence)}"
     if full.verdict and full.verdict.word != small.verdict.word:
         said += f"<br>The full experiment says <strong>{full.verdict.word}</strong>{_provisional(full)}. "
-        said = f"{said}{escape(small.claim.caution)}"  # `+` would escape what stands before it, tags included
+        said = f"{said}{escape(small.claim.caution)}"  # With `+`, markupsafe would escape the tags in `said`, too.
     return f"<p>{said}</p>"

@@ -1,6 +1,6 @@
-"""Executes one solved lesson with papermill, unless it has been executed as it is now.
+"""This module executes one solved lesson with papermill, unless this version of it has been executed before.
 
-An executed notebook appears whole or not at all, and carries in its metadata what it was made from.
+An executed notebook appears whole or not at all. Its metadata say from which text and parameters it was made.
 """
 
 import contextlib
@@ -25,15 +25,17 @@ from cifar.support import process_tree
 from cifar.support.horovodrun import programs_path
 from grader.notebooks import build
 
-CELL_SECONDS = 3600  # a cell that takes longer hangs
-PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
-KEY = "lessons"  # in the notebook's metadata
+CELL_SECONDS = 3600  # No cell of a lesson needs this long. A cell that takes longer hangs.
+PR_SET_CHILD_SUBREAPER = 36  # This is Linux's number for the option, from linux/prctl.h.
+KEY = "lessons"  # Under this key, the notebook's metadata hold what this module writes.
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
-# Parameters that a lesson does not use, kernels that died, nbclient's tasks that an interrupt left: said elsewhere.
+# These libraries would log parameters that a lesson does not use, kernels that died, and tasks of nbclient that an
+# interrupt left unfinished. This module reports such errors itself.
 for chatty in ("papermill", "traitlets", "asyncio"):
     logging.getLogger(chatty).setLevel(logging.CRITICAL)
-# Kernels inherit these: this environment's kernel, not one of the user's, and its programs, as after activating it.
+# Kernels inherit these variables. They select this environment's kernel instead of one of the user's, and they put this
+# environment's programs first on the path, as after activating it.
 os.environ |= {
     "JUPYTER_PREFER_ENV_PATH": "1",
     "PATH": programs_path(),
@@ -41,7 +43,7 @@ os.environ |= {
 
 
 class CellError(Exception):
-    """A cell of `lesson`, a text's name, failed; the message is one line that names both."""
+    """A cell of the lesson named `lesson` failed. The message is one line that names the lesson and the cell."""
 
     def __init__(self, lesson: str, told: str):
         super().__init__(f"{lesson}, {told}")
@@ -50,7 +52,10 @@ class CellError(Exception):
 
 @dataclass(frozen=True)
 class Failed:
-    """A lesson that failed when it was last executed: its notebook up to the cell that failed, and a line on why."""
+    """A lesson that failed when it was last executed.
+
+    `path` is its notebook up to the cell that failed, and `message` is one line that says why.
+    """
 
     path: Path
     message: str
@@ -58,7 +63,11 @@ class Failed:
 
 @dataclass(frozen=True)
 class Executed:
-    """An executed lesson: its source, its notebook, how long it took, and whether that was in an earlier run."""
+    """An executed lesson.
+
+    `source` is its text, `path` is its notebook, and `seconds` is how long the execution took. `kept` says that it was
+    executed in an earlier run.
+    """
 
     source: Path
     path: Path
@@ -67,10 +76,11 @@ class Executed:
 
 
 def execute(source: Path, parameters: dict, folder: Path, again: bool = False) -> Executed:
-    """Execute the solved notebook of a lesson's text in `folder`, which is also where its cells run.
+    """Execute the solved notebook of a lesson's text. It is written to `folder`, and its cells also run there.
 
-    What was executed before with the same text and parameters is kept, unless `again`. Raises CellError if a cell
-    fails (the notebook up to there is then `<name>.failed.ipynb`), build.LessonError if the text is no lesson.
+    A notebook that was executed before with the same text and parameters is kept, unless `again`. Raises CellError if a
+    cell fails. The notebook up to this cell is then kept as `<name>.failed.ipynb`. Raises build.LessonError if the text
+    is not a lesson.
     """
     notebook = build.solved(source)
     made_from = _digest(notebook, parameters)
@@ -78,7 +88,7 @@ def execute(source: Path, parameters: dict, folder: Path, again: bool = False) -
         return earlier
     path, part = _path(source, folder), folder / f".{source.stem}.part.ipynb"
     folder.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)  # it is not what the text says now
+    path.unlink(missing_ok=True)  # The earlier notebook was made from another text or other parameters.
     started = time.perf_counter()
     try:
         executed = _run(notebook, parameters if _takes_parameters(notebook) else {}, source.stem, part)
@@ -97,13 +107,13 @@ def execute(source: Path, parameters: dict, folder: Path, again: bool = False) -
 
 
 def kept(source: Path, folder: Path) -> Executed | None:
-    """The executed notebook of a lesson in a folder, however old; None if there is none."""
+    """Return the executed notebook of a lesson in a folder, or None if there is none. It may be of an older text."""
     path = _path(source, folder)
     return Executed(source, path, _note(path)["seconds"], kept=True) if path.is_file() else None
 
 
 def failed(source: Path, folder: Path) -> Failed | None:
-    """What is left in a folder of a lesson that failed when it was last executed; None if it did not."""
+    """Return what a failed lesson has left in a folder, or None if the lesson did not fail at its last execution."""
     path = _failed(_path(source, folder))
     return Failed(path, nbformat.read(path, as_version=4).metadata[KEY]["error"]) if path.is_file() else None
 
@@ -125,7 +135,7 @@ def _failed(path: Path) -> Path:
 
 
 def _note(path: Path) -> dict:
-    """What this module wrote into an executed notebook; without content if somebody else wrote it."""
+    """Return what this module wrote into an executed notebook. If another program wrote the notebook, this is empty."""
     metadata = nbformat.read(path, as_version=4).metadata
     return metadata.get(KEY, {"made_from": None, "parameters": {}, "seconds": 0})
 
@@ -149,7 +159,10 @@ def _run(notebook: NotebookNode, parameters: dict, name: str, part: Path) -> Not
 
 @contextlib.contextmanager
 def _nothing_left() -> Iterator[None]:
-    """End whatever a notebook has started, also workers whose kernel is gone: those become our children (on Linux)."""
+    """End all processes that a notebook has started, also workers whose kernel has ended.
+
+    On Linux such workers become children of this process.
+    """
     before = set(process_tree.descendants(os.getpid()))
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -160,7 +173,7 @@ def _nothing_left() -> Iterator[None]:
 
 
 def _told(error: Exception, part: Path, notebook: NotebookNode) -> str:
-    """The cell that failed, counted as in the text's notebook, and the last line of what it raised."""
+    """Return which cell failed, and the last line of its error. Cells are counted as in the notebook of the text."""
     said = f"{error.ename}: {error.evalue}" if isinstance(error, PapermillExecutionError) else str(error)
     name, *lines = [line for line in COLOURS.sub("", said).splitlines() if line.strip()] or [type(error).__name__]
     last = f"{name.partition(': ')[0]}: {lines[-1].strip()}" if lines else name

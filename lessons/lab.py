@@ -25,12 +25,14 @@ from cifar.support.horovodrun import programs_path
 HERE = Path(__file__).resolve().parent
 NOTEBOOKS = HERE.parents[1] / "notebooks"
 HOME = "127.0.0.1"
-PORTS = 65535  # the last one
-LONGEST = 57  # letters of a folder's name in which a kernel's sockets can lie: a socket's path has 107 at the most
+PORTS = 65535  # the last port of TCP
+# A socket's path has at most 107 characters. A kernel's sockets need the rest of them for their own names, so the path
+# of their folder has at most this many characters.
+LONGEST = 57
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Become JupyterLab. Exit status: 2 if it cannot start, else JupyterLab's."""
+    """Replace this process by JupyterLab. The exit status is 2 if it cannot start. Otherwise it is JupyterLab's."""
     args = _parse(arguments)
     root = (args.course or NOTEBOOKS).resolve()
     if args.course and not (root / "nbgrader_config.py").is_file():
@@ -47,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _command(args: argparse.Namespace, root: Path, page: str, shown: bool) -> list[str]:
-    # Left to itself, JupyterLab may open a login shell, and /etc/profile takes this environment out of the path.
+    # By default JupyterLab may open a login shell, and then /etc/profile removes this environment from the path.
     shell = os.environ.get("SHELL") or shutil.which("bash") or "/bin/sh"
     return [
         sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}", f"--LabApp.default_url=/{page}",
@@ -60,7 +62,11 @@ def _command(args: argparse.Namespace, root: Path, page: str, shown: bool) -> li
 
 
 def _environment(token: str, role: str) -> dict[str, str]:
-    """The token, where no list of processes shows it, our configuration, and this environment's kernel and programs."""
+    """Return the environment variables of JupyterLab.
+
+    They hold the token, because a list of processes shows a command's arguments, but not its variables. They also
+    select the course's configuration, and this environment's kernel and programs.
+    """
     return {
         "JUPYTER_TOKEN": token,
         "JUPYTER_CONFIG_PATH": str(HERE / "jupyter" / role),
@@ -70,7 +76,7 @@ def _environment(token: str, role: str) -> dict[str, str]:
 
 
 def _hints(url: str, args: argparse.Namespace, shown: bool) -> str:
-    """The lines before JupyterLab's: where it is, and how to reach it from where the learner sits."""
+    """Return the lines that are printed first. They say where JupyterLab is, and how the learner can reach it."""
     lines = [f"lab: {url}", "lab: Ctrl-C here ends it; your notebooks are saved as you work"]
     if "SSH_CONNECTION" in os.environ:
         here = f"{os.environ.get('USER', 'you')}@{socket.gethostname()}"
@@ -84,7 +90,7 @@ def _hints(url: str, args: argparse.Namespace, shown: bool) -> str:
 
 
 def _has_browser() -> bool:
-    """Whether a browser with windows can be opened; one for terminals cannot show JupyterLab."""
+    """Return whether a browser with windows can be opened. A browser for terminals cannot show JupyterLab."""
     if "SSH_CONNECTION" in os.environ or not ({"DISPLAY", "WAYLAND_DISPLAY"} & set(os.environ)):
         return False
     try:
@@ -94,7 +100,7 @@ def _has_browser() -> bool:
 
 
 def _port_problem(args: argparse.Namespace) -> str:
-    """Why JupyterLab could not listen there, and what to do; empty if it can."""
+    """Return why JupyterLab cannot use this address and port, and what to do. The text is empty if it can."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -107,7 +113,7 @@ def _port_problem(args: argparse.Namespace) -> str:
 
 
 def _home_problem() -> str:
-    """Why JupyterLab could not keep what it needs while it runs; empty if it can."""
+    """Return why JupyterLab cannot write the files that it needs while it runs. The text is empty if it can."""
     folder = Path(jupyter_runtime_dir())
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +123,7 @@ def _home_problem() -> str:
 
 
 def _taken_by(port: int, target: str) -> str:
-    """Who has the port, as far as Jupyter knows, and what to do."""
+    """Return which program uses the port, as far as Jupyter knows, and what to do."""
     again = f"make {target} PORT={port + 1 if port < PORTS else 8889}"
     for server in list_running_servers():
         if server["port"] == port:

@@ -1,6 +1,7 @@
-"""Executed lessons as HTML pages, and an index with the claims' results. No page needs a script, a network or a file.
+"""This module makes HTML pages of executed lessons, and an index with the results of the claims.
 
-Formulas become MathML, pictures are part of the page, and all of it has one style, `style.css`.
+No page needs a script, a network or another file. Formulas become MathML, and pictures are part of the page. All pages
+have one style, `style.css`.
 """
 
 from pathlib import Path
@@ -25,7 +26,7 @@ CODE = {scheme: HtmlFormatter(style=style) for scheme, style in {"light": "defau
 
 
 class _Renderer(IPythonRenderer):
-    """Markdown with its formulas as MathML, which browsers draw and screen readers read without a script."""
+    """Render Markdown with formulas as MathML. Browsers and screen readers need no script for MathML."""
 
     def inline_math(self, body: str) -> str:
         return convert(body)
@@ -35,23 +36,24 @@ class _Renderer(IPythonRenderer):
 
 
 class _Exporter(HTMLExporter):
-    """The cells of a notebook as HTML, without a page around them."""
+    """Export the cells of a notebook as HTML, without a page around them."""
 
     def __init__(self):
         super().__init__(template_name="basic", preprocessors=[CoalesceStreamsPreprocessor])
 
     @pass_context
     def markdown2html(self, context, source: str) -> str:
-        """Replaces nbconvert's filter of that name, which leaves formulas to a script."""
-        # Not embed_images: it closes each piece of HTML by itself, and a question's <details> before its answer.
+        """Render Markdown in place of nbconvert's filter of this name, which leaves formulas to a script."""
+        # The option embed_images is not used. It would close each piece of HTML by itself, and so the <details> of a
+        # question would end before its answer.
         renderer = _Renderer(escape=False, exclude_anchor_links=True)
         return MarkdownWithMath(renderer=renderer).render(source)
 
 
 def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> Path:
-    """Write a page for each executed lesson in `folder`, and `index.html`, whose path is returned.
+    """Write a page for each executed lesson in `folder`, and `index.html`. Return the path of the index.
 
-    A lesson that failed has a page too, up to the cell that failed. The index says what failed.
+    A lesson that failed has a page, too. It ends with the cell that failed, and the index says what failed.
     """
     done = {source: executed for source in sources if (executed := kept(source, folder))}
     lessons = [_entry(source, done.get(source), failed(source, folder)) for source in sources]
@@ -60,7 +62,7 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
         write_whole(failure.path.with_suffix(".html"), lesson_page(nbformat.read(failure.path, as_version=4)))
     for old in {page for source in sources for page in folder.glob(f"{source.stem}*.html")}:
         if not old.with_suffix(".ipynb").exists():
-            old.unlink()  # the page of an execution that a newer one has replaced
+            old.unlink()  # A newer execution has replaced the one that this page shows.
     for executed, before, after in zip(done.values(), [None, *there], [*there[1:], None], strict=False):
         page = lesson_page(nbformat.read(executed.path, as_version=4), before, after)
         write_whole(executed.path.with_suffix(".html"), page)
@@ -73,21 +75,21 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
 
 
 def lesson_page(notebook: NotebookNode, before: dict | None = None, after: dict | None = None) -> str:
-    """An executed notebook as a page, with ways to the lessons before and after it."""
-    notebook.metadata.pop("widgets", None)  # they would be drawn by a script from elsewhere
+    """Return an executed notebook as an HTML page, with links to the lessons before and after it."""
+    notebook.metadata.pop("widgets", None)  # Widgets would be drawn by a script that is fetched from the network.
     body, _ = _Exporter().from_notebook_node(notebook)
     page = PAGES.get_template("lesson.html")
     return page.render(style=_style(), title=title(notebook), body=Markup(body), before=before, after=after)
 
 
 def title(notebook: NotebookNode) -> str:
-    """A notebook's first heading."""
+    """Return the first heading of a notebook, or "Lesson" if it has none."""
     lines = [line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
     return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "Lesson")
 
 
 def _entry(source: Path, executed: Executed | None, failure: Failed | None) -> dict:
-    """What the index says of a lesson: its page, the seconds that it took, and the error if it failed."""
+    """Return what the index says about a lesson: its page, the seconds that it took, and the error if it failed."""
     there = executed or failure
     entry = {"name": source.stem, "title": source.stem, "page": "", "seconds": 0, "error": ""}
     if there:
@@ -99,7 +101,7 @@ def _entry(source: Path, executed: Executed | None, failure: Failed | None) -> d
 
 
 def _style() -> Markup:
-    """The style sheet, with the colours of code on light and on dark paper."""
+    """Return the style sheet, with the colours of code on a light and on a dark background."""
     dark = CODE["dark"].get_style_defs(".highlight")
     return Markup(
         (HERE / "style.css").read_text() + CODE["light"].get_style_defs(".highlight")

@@ -1,4 +1,4 @@
-"""The parameters that a lesson is executed with, by profile; the values are in `profiles.json`."""
+"""A profile gives the parameters that a lesson is executed with. The values are in `profiles.json`."""
 
 import json
 from pathlib import Path
@@ -7,5 +7,5 @@ PROFILES: dict[str, dict] = json.loads(Path(__file__).with_name("profiles.json")
 
 
 def parameters(name: str) -> dict:
-    """What replaces the values in a lesson's cell tagged `parameters`. KeyError for an unknown profile."""
+    """Return the values for a lesson's cell with the tag `parameters`. Raises KeyError for an unknown profile."""
     return dict(PROFILES[name])

@@ -1,4 +1,4 @@
-"""Runs a lesson script with real workers from a notebook: its output line by line, a bar over the epochs.
+"""This module runs a lesson script with real workers from a notebook, and shows its output and a bar over the epochs.
 
 lines = horovodrun("cifar_base.py", 4, epochs=2, images=4096)
 """
@@ -15,13 +15,13 @@ from tqdm import tqdm
 from cifar.support.horovodrun import last_lines, read_line, running
 
 SOURCE = Path(__file__).resolve().parents[1] / "source_code"
-TEST_IMAGES = 10_000  # that CIFAR-10 has
-SHOWN_LINES = 15  # of what a failed run wrote last
-TRACEBACK = "Traceback (most recent call last):"  # a worker's has its rank in front
+TEST_IMAGES = 10_000  # CIFAR-10 has this many.
+SHOWN_LINES = 15  # The last lines of a failed run are shown. This many hold its error, and still fit on a screen.
+TRACEBACK = "Traceback (most recent call last):"  # The launcher's own traceback starts so. A worker's has a rank first.
 
 
 class RunError(RuntimeError):
-    """A run that failed; the message ends with the last lines that its workers wrote."""
+    """A run failed. The message ends with the last lines that its workers wrote."""
 
 
 def horovodrun(
@@ -29,13 +29,13 @@ def horovodrun(
     seed: int = 0, device: str = "auto", output: str | Path | None = None,
     environment: dict[str, str] | None = None,
 ) -> list[dict]:  # fmt: skip
-    """Run `source_code/<script>` with so many workers; the lines of its `metrics.jsonl`, one for each epoch.
+    """Run `source_code/<script>` with `workers` workers, and return the lines of its `metrics.jsonl`, one per epoch.
 
-    It is evaluated on no more test images than it trains on, or a short run would mostly evaluate. What is None is left
-    to the script. Metrics and model go to `output` (`runs/<script>-<workers>`). One worker needs no launcher: it is
-    plain Python. Raises RunError if the run fails, ValueError for more workers than a script can have. `environment`
-    are more variables for the workers, like HOROVOD_TIMELINE. However this ends, also by an interrupt, no worker is
-    left.
+    An option that is None has the script's default. The number of test images is at most the number of training images,
+    because a short run would otherwise spend most of its time on evaluation. Metrics and model are written to `output`,
+    by default `runs/<script>-<workers>`. One worker runs as a plain Python program without the launcher. `environment`
+    has more variables for the workers, like HOROVOD_TIMELINE. No worker is left running, even after an interrupt.
+    Raises RunError if the run fails, and ValueError if the script cannot run with so many workers.
     """
     path = _script(script, workers)
     folder = Path(output or Path("runs") / f"{path.stem}-{workers}")
@@ -53,7 +53,7 @@ def horovodrun(
 
 
 def _script(script: str, workers: int) -> Path:
-    """The script's path. Raises ValueError if there is no such script, or not for so many workers."""
+    """Return the path of a script. Raises ValueError if there is none, or if it cannot run with so many workers."""
     path = SOURCE / script
     if not path.is_file():
         raise ValueError(f"there is no source_code/{script}")
@@ -63,12 +63,12 @@ def _script(script: str, workers: int) -> Path:
 
 
 def _follow(run: AbstractContextManager[subprocess.Popen], workers: int, epochs: int, line: str) -> None:
-    """Pass a run's output on until it ends. Raises RunError, naming the run by `line`, if it fails."""
+    """Print the output of a run until it ends. If it fails, raises RunError with the run's command, `line`."""
     written = []
     with run as process, tqdm(total=epochs, unit="epoch", file=sys.stdout) as bar:
         for text in process.stdout:
             written.append(text.rstrip())
-            if workers == 1 or TRACEBACK not in written:  # the launcher's own says nothing of the workers
+            if workers == 1 or TRACEBACK not in written:  # The launcher's own traceback says nothing about the workers.
                 bar.write(_named(written[-1]), file=sys.stdout)
             if epoch := re.search(r"\bepoch (\d+)/", text):
                 bar.update(int(epoch[1]) - bar.n)
@@ -78,6 +78,6 @@ def _follow(run: AbstractContextManager[subprocess.Popen], workers: int, epochs:
 
 
 def _named(text: str) -> str:
-    """A line of the launcher's output with the worker's rank in front, but not which of its streams it came from."""
+    """Return a line of the launcher's output with the worker's rank first. The name of the stream is left out."""
     line = read_line(text)
     return text if line.rank is None else f"[{line.rank}] {line.text}"

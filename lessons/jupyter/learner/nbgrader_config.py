@@ -1,7 +1,7 @@
-"""Where a learner's JupyterLab fetches assignments and hands them in, and in whose name.
+"""This file tells a learner's JupyterLab where to fetch assignments and hand them in, and the learner's name.
 
-COURSE_EXCHANGE names another folder, COURSE_STUDENT another name than the account's: in a container all accounts are
-called alike.
+COURSE_EXCHANGE gives another folder. COURSE_STUDENT gives another name than that of the account. It is needed in a
+container, where all learners have accounts with the same name.
 """
 
 import os
@@ -9,9 +9,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve()
 
-c = get_config()  # noqa: F821  nbgrader provides it
+c = get_config()  # noqa: F821  nbgrader provides this function.
 c.CourseDirectory.course_id = "distributed-deep-learning"
 c.Exchange.root = os.environ.get("COURSE_EXCHANGE") or str(HERE.parents[4] / "grader" / "work" / "exchange")
 if student := os.environ.get("COURSE_STUDENT"):
     c.CourseDirectory.student_id = student
-c.Execute.timeout = 1800  # Validate runs the whole notebook; a live run takes longer than nbgrader's 30 s a cell
+# Validate runs the whole notebook. Its live runs need more time than nbgrader's default of 30 seconds per cell.
+c.Execute.timeout = 1800
