@@ -1,4 +1,4 @@
-"""Programs that use torch.distributed end well: when Python shuts down, nothing of the process group is left."""
+"""Programs that use torch.distributed leave nothing of the process group when Python shuts down."""
 
 import json
 from pathlib import Path
@@ -10,8 +10,9 @@ from benchmarks import endings
 from grader.notebooks import build
 from tests.conftest import REPOSITORY, run_python
 
-# The last thing that a worker does: it says the names of its threads. Those of a group of Gloo's contain "gloo".
-# Both workers write to one pipe, so a line is written in one piece; `print` writes each of its arguments by itself.
+# At its end, each worker writes the names of its threads. Threads of a Gloo group have "gloo" in their names.
+# Both workers write to one pipe. So each line is written with one call, because `print` writes each argument
+# separately.
 TELL = """
 import pathlib, sys
 names = [path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
@@ -20,7 +21,7 @@ sys.stdout.write(" ".join(["threads:", *names]) + "\\n")
 
 
 def with_ddp() -> str:
-    """Lesson 09's DDP program, as the lesson's own cell writes it."""
+    """Return lesson 09's DDP program as the lesson's cell writes it."""
     cells = [cell.source for cell in build.solved(build.SOLUTIONS / "09_beyond_one_machine.py").cells]
     cell = next(cell for cell in cells if "write_text(DDP)" in cell)
     names: dict = {}
@@ -29,7 +30,7 @@ def with_ddp() -> str:
 
 
 def last_threads(program: str, folder: Path) -> list[str]:
-    """What two workers of a program say of their threads at the end."""
+    """Return the lines that two workers of a program write about their threads at the end."""
     (folder / "program.py").write_text(program + TELL)
     launcher = ("-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost", "--nproc-per-node", "2")
     done = run_python(*launcher, folder / "program.py", OMP_NUM_THREADS="1")
@@ -45,7 +46,7 @@ def test_the_group_of_the_ddp_program_ends_before_python_does(tmp_path: Path, mo
 
 @pytest.mark.parametrize("left_out", ["import torch.distributed.nn", "del wrapped"])
 def test_without_a_line_of_the_ending_the_group_outlives_it(left_out: str, tmp_path: Path, monkeypatch):
-    """So the test above sees what makes such a program abort now and then."""
+    """This shows that the test above would find the cause of occasional aborts."""
     monkeypatch.chdir(tmp_path)
     lines = with_ddp().splitlines(keepends=True)
     told = last_threads("".join(line for line in lines if not line.startswith(left_out)), tmp_path)
@@ -81,6 +82,6 @@ def test_lessons_that_were_not_executed_are_named_with_what_to_do(tmp_path: Path
 
 
 def test_no_saved_count_has_a_failure_of_a_program_that_must_end_well():
-    """And the program that a late import spoils failed, so the counts would have shown a failure."""
+    """The program that a late import spoils has failures, so the counts would have shown other failures, too."""
     for name, program in endings.PROGRAMS.items():
         assert (endings.read(name)["failures"] == 0) == program.ends_well, name

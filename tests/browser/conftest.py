@@ -1,4 +1,4 @@
-"""What the tests with a browser share: Debian's Chromium, a server on a free port, and pictures to look at."""
+"""The tests with a browser share Debian's Chromium, a server on a free port, and saved pictures of pages."""
 
 import contextlib
 import os
@@ -19,17 +19,17 @@ from tests.conftest import REPOSITORY
 
 SHOTS = REPOSITORY / "runs" / "browser"
 SIZE = {"width": 1280, "height": 900}
-PATIENCE = 60_000  # milliseconds, for what a page is told to show
+PATIENCE = 60_000  # This is how long a test waits for something on a page, in milliseconds. Slow machines need it.
 
 expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    """A Chromium without windows."""
+    """Return a Chromium without windows."""
     if not (program := shutil.which("chromium")):
         pytest.fail("no chromium: make test-browser installs it (sudo apt-get install chromium)")
-    flags = ["--no-sandbox"] if os.geteuid() == 0 else []  # as root Chromium's own sandbox does not start
+    flags = ["--no-sandbox"] if os.geteuid() == 0 else []  # As root, Chromium's own sandbox does not start.
     with sync_playwright() as driver:
         chromium = driver.chromium.launch(executable_path=program, args=flags)
         yield chromium
@@ -38,13 +38,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def elsewhere() -> list[str]:
-    """Addresses outside this machine that a page has asked for."""
+    """Collect the addresses outside this machine that a page has asked for."""
     return []
 
 
 @pytest.fixture
 def page(browser: Browser, elsewhere: list[str]) -> Iterator[Page]:
-    """A new page, without cookies, that waits a minute for what it is told to find."""
+    """Return a new page without cookies. It waits a minute for what it has to find."""
     with browser.new_context(viewport=SIZE) as context:
         context.set_default_timeout(PATIENCE)
         new = context.new_page()
@@ -58,14 +58,14 @@ def _is_elsewhere(url: str) -> bool:
 
 @pytest.fixture
 def shot(page: Page) -> Callable[[str], None]:
-    """A function that keeps a picture of the page, for people to look at."""
+    """Return a function that keeps a picture of the page for people to look at."""
     SHOTS.mkdir(parents=True, exist_ok=True)
     return lambda name, **options: page.screenshot(path=SHOTS / f"{name}.png", **options) and None
 
 
 @pytest.fixture(scope="session")
 def learner(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A learner's copy of the course, installed as a learner would: all that the learner's path may use."""
+    """Return a learner's copy of the course, installed like a learner does it."""
     folder = tmp_path_factory.mktemp("home") / "course"
     handout(folder)
     python = Path(sys.base_prefix) / "bin" / "python3.11"
@@ -76,7 +76,7 @@ def learner(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @contextlib.contextmanager
 def lab(course: Path, *arguments: str | Path) -> Iterator[str]:
-    """`python -m lessons.lab` of a copy of the course; its address, token included, once it answers."""
+    """Start `python -m lessons.lab` of a copy of the course, and yield its address with the token once it answers."""
     python = course / ".venv" / "bin" / "python"
     command = [python, "-m", "lessons.lab", "--no-browser", "--port", str(free_port()), *map(str, arguments)]
     server = subprocess.Popen(command, cwd=course, stdout=subprocess.PIPE, text=True)
@@ -97,7 +97,7 @@ def free_port() -> int:
 
 
 def _wait_for(url: str, server: subprocess.Popen) -> None:
-    """Until the server answers; an error if it ends instead."""
+    """Wait until the server answers. Fails if the server ends instead."""
     port, until = int(re.search(r":(\d+)/", url)[1]), time.monotonic() + 120
     while server.poll() is None and time.monotonic() < until:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):

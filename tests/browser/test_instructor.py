@@ -1,4 +1,4 @@
-"""An instructor looks at a graded class in formgrader, in a real browser: submissions, scores, the harness report."""
+"""An instructor looks at submissions, scores and reports of a graded class in formgrader, in a real browser."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ def address(graded: Graded) -> Iterator[str]:  # noqa: F811
 
 
 def opened(page: Page, address: str, path: str) -> None:
-    page.goto(address)  # the token becomes a cookie
+    page.goto(address)  # The server stores the token as a cookie.
     page.goto(re.sub(r"formgrader\?.*", path, address))
 
 

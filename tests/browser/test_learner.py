@@ -1,6 +1,6 @@
-"""A learner's first hour in a real browser: Start Here, an exercise failed and mended, the assignment's grade.
+"""A learner's first hour in a real browser: Start Here, an exercise that fails and is repaired, and the assignment.
 
-Everything runs in a learner's copy of the course, which has no solutions; answers are typed as a learner would.
+Everything runs in a learner's copy of the course, which has no solutions. Answers are typed like a learner types them.
 """
 
 import re
@@ -29,7 +29,7 @@ def address(learner: Path, cifar10: Path) -> Iterator[str]:
 
 
 def opened(page: Page, address: str, name: str) -> Locator:
-    """The notebook of this name, its kernel ready."""
+    """Open the notebook of this name, and wait until its kernel is ready."""
     page.goto(re.sub(r"tree/[^?]*", f"tree/{name}.ipynb", address) + "&reset")
     expect(page.locator(".jp-Notebook .jp-Cell").first).to_be_visible()
     expect(page.locator(".jp-Notebook-ExecutionIndicator[data-status='idle']").first).to_be_visible()
@@ -42,7 +42,7 @@ def menu(page: Page, *entries: str) -> None:
 
 
 def run_all(page: Page, notebook: Locator) -> None:
-    """Run all cells; again, if JupyterLab took the notebook not to be the current one yet."""
+    """Run all cells. This is repeated if JupyterLab did not yet take the notebook for the current one."""
     for _ in range(5):
         notebook.locator(".jp-Cell").first.click()
         menu(page, "Run", "Run All Cells")
@@ -57,7 +57,7 @@ def run_all(page: Page, notebook: Locator) -> None:
 
 
 def cell(notebook: Locator, beginning: str) -> Locator:
-    """The cell that holds this text, scrolled to: JupyterLab draws only what can be seen."""
+    """Return the cell with this text, and scroll to it. JupyterLab draws only the cells that can be seen."""
     found = notebook.locator(".jp-Cell", has_text=beginning).last
     for _ in range(200):
         if found.count():
@@ -90,7 +90,7 @@ def test_start_here_runs_with_a_bar_that_moves_and_a_curve(
 
 
 def typed(page: Page, found: Locator, source: str) -> None:
-    """Replace a cell's text, and run it."""
+    """Replace the text of a cell, and run the cell."""
     found.locator(".cm-content").click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(source)
@@ -98,7 +98,7 @@ def typed(page: Page, found: Locator, source: str) -> None:
 
 
 def ran(page: Page, found: Locator) -> str:
-    """Run a cell; what it says."""
+    """Run a cell, and return its output."""
     prompt = found.locator(".jp-InputPrompt")
     before = prompt.inner_text()
     found.locator(".jp-Cell-inputWrapper").click()
@@ -109,7 +109,7 @@ def ran(page: Page, found: Locator) -> str:
 
 
 def answers(name: str) -> dict[str, str]:
-    """The right answers of a lesson, by the exercise."""
+    """Return the right answers of a lesson by exercise."""
     notebook = build.solved(REPOSITORY / "solutions" / f"{name}.py")
     return {one.metadata.nbgrader.grade_id: one.source for one in solution_cells(notebook)}
 
@@ -119,7 +119,7 @@ def solution_cells(notebook: nbformat.NotebookNode) -> list[nbformat.NotebookNod
 
 
 def test_a_learner_has_validate_and_the_assignment_list_but_no_formgrader(page: Page, address: str):
-    page.goto(address)  # the token becomes a cookie
+    page.goto(address)  # The server stores the token as a cookie.
     assert {path: answered(page, address, path) for path in ("courses", "formgrader")} == {
         "courses": True,
         "formgrader": False,
@@ -151,7 +151,7 @@ def test_an_exercise_fails_is_mended_and_validates(page: Page, address: str, sho
 def test_the_assignment_is_graded_in_its_notebook(page: Page, address: str, learner: Path, shot: Callable):
     program = learner / "notebooks" / "my_assignment" / "train.py"
     program.parent.mkdir()
-    program.write_text(REFERENCE.read_text())  # what a learner has written there by then
+    program.write_text(REFERENCE.read_text())  # At this point, a learner has written this program.
     notebook = opened(page, address, "08_assignment")
     run_all(page, notebook)
     card = cell(notebook, "report = grade(")

@@ -1,4 +1,4 @@
-"""The pages of executed lessons, as a file on a phone and on a desk: nothing wider than the screen, nothing fetched."""
+"""The pages of executed lessons fit the screens of a phone and a desktop, and fetch nothing from the network."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +17,7 @@ LESSONS = ("00", "07", "99")
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory, cifar10: Path) -> Path:
-    """Three of the lessons executed, and their pages."""
+    """Execute three of the lessons, and return the folder with their pages."""
     folder = tmp_path_factory.mktemp("site")
     assert command.main(["--only", *LESSONS, "--output", str(folder)]) == 0
     return folder

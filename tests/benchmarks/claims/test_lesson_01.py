@@ -1,4 +1,4 @@
-"""Lesson 01: each verdict changes with results that contradict its claim, and the mathematics has its known answers."""
+"""The verdicts of lesson 01's claims follow the results, and the functions give known answers."""
 
 import math
 
@@ -17,13 +17,13 @@ SETTINGS = {"images": 256, "test_images": 100, "device": "cpu"}
 
 
 def drawn(claim, runs):
-    """Whether a picture can be drawn of runs, in words too."""
+    """Return whether a picture can be drawn of the runs, and has a text and a caption."""
     found = claim.picture(runs)
     found.figure.draw_without_rendering()
     return bool(found.alt and found.caption)
 
 
-# C03
+# These tests are about claim C03.
 
 
 def of_power(power, runs=5):
@@ -57,11 +57,11 @@ def test_a_step_is_that_of_torch():
     torch.testing.assert_close(torch.nn.utils.parameters_to_vector(net.parameters()), before - 0.1 * vector)
 
 
-# C11
+# These tests are about claim C11.
 
 
 def saddle(one, scaled, runs=5):
-    """Updates that change by these factors from the smallest to the largest batch."""
+    """Return runs whose updates change by these factors from the smallest to the largest batch."""
 
     def line(variant, factor, run):
         batches = c11.BATCHES[variant]
@@ -89,7 +89,10 @@ def test_a_large_batch_that_never_leaves_is_stuck():
 
 
 def test_the_time_on_the_saddle_is_the_closed_form_s():
-    """Close to the saddle the slope is -y; the cubic term, and who left and came back, make little difference."""
+    """Close to the saddle the slope is -y.
+
+    So the time there has a closed form. The cubic term and points that leave the saddle and come back change it little.
+    """
     found = c11.escape(0.01, 64, 2000, np.random.default_rng(0))
     assert found == pytest.approx(float(c11.theory(0.01, np.array(64))), rel=0.1)
 
@@ -99,11 +102,14 @@ def test_without_noise_nobody_leaves_the_saddle(monkeypatch):
     assert c11.escape(0.01, 10**30, 10, np.random.default_rng(0)) == math.inf
 
 
-# C12
+# These tests are about claim C12.
 
 
 def fits(power, rest=1e-5, runs=5, of_rate=None):
-    """Distances as 1 / B to the power, and as the rate to the same or another."""
+    """Return runs whose distance is proportional to a power of 1 / B and of the rate.
+
+    Both have the same power, unless `of_rate` gives another one for the rate.
+    """
     of_rate = power if of_rate is None else of_rate
 
     def line(run):
@@ -133,7 +139,7 @@ def test_a_distance_that_hardly_knows_the_rate_is_not_the_root_of_rate_over_batc
 
 
 def test_the_expected_scatter_is_the_known_one():
-    """Where the noise has the curvature's shape, the scatter is round: each weight's variance is rate / 2B."""
+    """If the noise has the shape of the curvature, the scatter is round: each weight's variance is rate / 2B."""
     curvature = [[1.0, 0.7], [0.7, 1.0]]
     assert c12.expected(curvature, curvature) == pytest.approx(1.0)
 
@@ -147,11 +153,11 @@ def test_gradient_descent_ends_at_the_minimum_and_sgd_near_it():
         assert point["distance"] == pytest.approx(c * math.sqrt(point["rate"] / point["batch"]), rel=0.5)
 
 
-# C28
+# These tests are about claim C28.
 
 
 def bend(critical, noise, power=1.0, runs=5, edge=False):
-    """Updates 100 (1 + critical / B)^power at the best of three rates, and a noise scale."""
+    """Return runs with 100 (1 + critical / B)^power updates at the best of three rates, and with a noise scale."""
 
     def line(size, run):
         updates = (100 + run) * (1 + critical / size) ** power
@@ -159,7 +165,7 @@ def bend(critical, noise, power=1.0, runs=5, edge=False):
         return {"batch": size, "rates": [0.01, 0.02, 0.04], "updates": tried}
 
     def lengths(run):
-        """Squared lengths at 64 and 256 images of gradients of length 1."""
+        """Return the squared lengths of gradients over 64 and 256 images, if the true gradient has length 1."""
         small, big = ([1 + noise * (1 + 0.01 * run) / batch] * c28.WINDOWS for batch in (64, 256))
         return {"size": 4, "updates": 300, "small": small, "big": big}
 
@@ -200,7 +206,7 @@ def test_the_hyperbola_is_found():
 
 
 def test_the_noise_scale_is_that_of_the_expected_lengths():
-    """E|g_B|^2 = |G|^2 + tr(Sigma) / B."""
+    """The expected squared length is E|g_B|^2 = |G|^2 + tr(Sigma) / B."""
     gradient, noise = 3.0, 600.0
     small, big = (gradient + noise / batch for batch in (c28.WORKER_BATCH, 4 * c28.WORKER_BATCH))
     assert c28.noise_scale(small, big, 4) == pytest.approx(noise / gradient)

@@ -1,4 +1,4 @@
-"""Lesson 02's claims: their verdicts turn round with the data, and what they compute agrees with closed forms."""
+"""The verdicts of lesson 02's claims follow the data, and computed values agree with closed forms."""
 
 import threading
 
@@ -35,7 +35,7 @@ def images() -> torch.Tensor:
     return torch.randint(256, (16, 3, 32, 32), generator=torch.Generator().manual_seed(0)).to(torch.uint8)
 
 
-# C07
+# These tests are about claim C07.
 
 
 def measured(place: int, numbers: tuple[float, float, float, float]) -> list[dict]:
@@ -56,8 +56,9 @@ AGREE = [
     (0.5, 0.8, 1.2, 0.60),
     (0.3, 0.9, 1.1, 0.65),
 ]
-BY_HEART = [*AGREE[:4], (0.1, 0.95, 1.45, 0.47)]  # lowest training loss, and nearly the worst on test images
-SURE = [*AGREE[:4], (0.3, 0.9, 1.8, 0.65)]  # best on test images, with the highest loss there
+# This recipe has the lowest training loss, and is nearly the worst on test images.
+BY_HEART = [*AGREE[:4], (0.1, 0.95, 1.45, 0.47)]
+SURE = [*AGREE[:4], (0.3, 0.9, 1.8, 0.65)]  # This recipe is the best on test images, and has the highest loss there.
 
 
 @pytest.mark.parametrize(("rows", "word"), [(AGREE, "holds"), (BY_HEART, "depends"), (SURE, "fails")])
@@ -81,11 +82,11 @@ def test_c07_one_seed_shows_no_difference():
     check(c07.CLAIM, runs, "no difference seen")
 
 
-# C09
+# These tests are about claim C09.
 
 
 def augmented(loss: float, accuracy: float, raised: tuple[str, ...]) -> Runs:
-    """Runs in which the variants in `raised` differ from none by so much, and the others by noise."""
+    """Return runs in which the variants in `raised` differ from "none" by these amounts. All variants have noise."""
     return {
         variant: [
             {
@@ -108,7 +109,7 @@ EACH = tuple(variant for variant in c09.CHANGES if variant != "none")
         (augmented(0.2, 0.03, ("shift", "mirror")), "depends"),
         (augmented(0.2, -0.03, EACH), "fails"),
         (augmented(0.0, 0.0, ()), "no difference seen"),
-        (augmented(0.2, 0.0, EACH), "no difference seen"),  # of accuracy: nothing speaks against a rise
+        (augmented(0.2, 0.0, EACH), "no difference seen"),  # The interval of accuracy does not rule out a rise.
     ],
 )
 def test_c09_verdict(runs: Runs, word: str):
@@ -116,7 +117,7 @@ def test_c09_verdict(runs: Runs, word: str):
 
 
 def test_c09_pairs_the_seeds():
-    """Seeds that differ much from each other, and equally in both variants, do not hide a difference."""
+    """Seeds that differ much from each other, but equally in both variants, do not hide a difference."""
     runs = augmented(0.2, 0.03, EACH)
     for values in runs.values():
         for seed, run in enumerate(values):
@@ -144,7 +145,10 @@ def test_contrast_keeps_each_channels_mean(images: torch.Tensor):
 
 
 def test_whitening_undoes_brightness(images: torch.Tensor):
-    """A constant on all values is what whitening takes away: together the two do no more than whitening alone."""
+    """Whitening removes a constant that is added to all values.
+
+    So brightness with whitening gives the same as whitening alone.
+    """
     whiten = Whiten()
     torch.testing.assert_close(
         whiten(normalise(random_brightness(images))), whiten(normalise(images)), atol=1e-4, rtol=1e-4
@@ -160,7 +164,7 @@ def test_whitened_images_have_mean_0_and_deviation_1(images: torch.Tensor):
     assert torch.isfinite(white).all()
 
 
-# C16
+# These tests are about claim C16.
 
 BATCHES = [2**power for power in range(11)]
 
@@ -178,8 +182,9 @@ def updates(time) -> Runs:
     ("time", "word"),
     [
         (lambda batch: 0.008 + 0.0005 * batch, "holds"),
-        (lambda batch: 0.008 + 0.000001 * batch, "fails"),  # the largest batch is far below the knee
-        (lambda batch: 0.0002 * batch * (20 if batch < 300 else 1), "depends"),  # another algorithm from 300 on
+        (lambda batch: 0.008 + 0.000001 * batch, "fails"),  # Here even the largest batch is far below the knee.
+        # From 300 images on, another algorithm is used.
+        (lambda batch: 0.0002 * batch * (20 if batch < 300 else 1), "depends"),
     ],
 )
 def test_c16_verdict(time, word: str):
@@ -189,14 +194,15 @@ def test_c16_verdict(time, word: str):
 def test_c16_line_finds_both_parts_and_the_rates_the_same_knee():
     times = [0.008 + 0.0005 * batch for batch in BATCHES]
     assert c16.line(BATCHES, times) == pytest.approx((0.008, 0.0005))
-    assert c16.half_rate(BATCHES, times) == pytest.approx(16, rel=0.1)  # t0 / c, a little less: 1024 is below the limit
+    # It is t0 / c or a little less, because 1024 is below the limit.
+    assert c16.half_rate(BATCHES, times) == pytest.approx(16, rel=0.1)
 
 
-# C17
+# These tests are about claim C17.
 
 
 def used(training: float, evaluation: float, kept: float) -> Runs:
-    """Peaks in MiB an image, above 100 MiB."""
+    """Return runs whose peak grows by `each` MiB per image, above 100 MiB."""
     sizes, mebi = [64, 256, 512], 2**20
 
     def runs(each: float, more: dict) -> list[dict]:
@@ -213,8 +219,8 @@ def used(training: float, evaluation: float, kept: float) -> Runs:
     ("runs", "word"),
     [
         (used(0.6, 0.1, 0.5), "holds"),
-        (used(2.2, 0.1, 0.5), "depends"),  # as much as a gradient for each image
-        (used(0.2, 0.1, 0.2), "depends"),  # a small batch shows no difference
+        (used(2.2, 0.1, 0.5), "depends"),  # Each image takes as much memory as a gradient.
+        (used(0.2, 0.1, 0.2), "depends"),  # A small batch shows no difference.
         (used(0.1, 0.1, 0.1), "fails"),
     ],
 )
@@ -223,24 +229,24 @@ def test_c17_verdict(runs: Runs, word: str):
 
 
 def test_c17_counts_what_autograd_keeps(images: torch.Tensor):
-    """A linear layer keeps its input, and the loss its log-probabilities; weights are the same at any size."""
+    """A linear layer keeps its input, and the loss its log-probabilities. Weights count the same at any batch size."""
     step = Stepper(torch.device("cpu"), nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)))
     labels = torch.zeros(16, dtype=torch.long)
     with torch.autocast("cpu", enabled=False):
         more = c17.kept(step, images, labels) - c17.kept(step, images[:8], labels[:8])
-    assert more / 8 >= 3072 * 2  # at least the input, in bfloat16 where the machine has it
+    assert more / 8 >= 3072 * 2  # Each image keeps at least its input, which is in bfloat16 on some machines.
     assert more / 8 < 3 * 3072 * 4
 
 
 def test_peak_memory_is_the_new_processs_own(images: torch.Tensor):
-    """What this process used before does not hide what the measured one uses."""
-    ballast = torch.ones(2**26)  # 256 MiB
+    """The measured peak is that of the new process, even if this process has used more memory before."""
+    ballast = torch.ones(2**26)  # This takes 256 MiB.
     del ballast
     found = memory.peak("training", images, torch.zeros(16, dtype=torch.long), "cpu")
     assert 8 * 2**20 < found < 512 * 2**20
 
 
-# C18
+# These tests are about claim C18.
 
 
 def cosines(linear: float, others: float) -> Runs:
@@ -281,7 +287,10 @@ def test_one_image_is_its_own_mean(variant: str, batch: tuple):
 
 
 def test_a_linear_network_with_squared_error_loses_the_covariance_alone(batch: tuple):
-    """Biases agree to the last digits; a weight's gradient lacks the covariance of error and input, nothing else."""
+    """The gradient of a bias is the same with both losses.
+
+    The gradient of a weight differs exactly by the covariance of error and input.
+    """
     torch.manual_seed(0)
     net, (images, targets) = nn.Sequential(nn.Flatten(), nn.Linear(3072, 10)).double(), batch
     true, mean = (gradient(net, c18.squared, images, targets) for gradient in (c18.true_gradient, c18.mean_gradient))
@@ -292,11 +301,15 @@ def test_a_linear_network_with_squared_error_loses_the_covariance_alone(batch: t
     assert c18.cosine(true[:1], mean[:1]) < 0.9
 
 
-# C19
+# These tests are about claim C19.
 
 
 def pipelines(distort: float, in_turn: float = 1.0, prefetched: float = 1.0, scatter: float = 1.0) -> Runs:
-    """Batches of 100, 0.01 s of update, `distort` of it again in the loop; rates as predicted, times so much."""
+    """Return runs with batches of 100 images and updates of 0.01 s.
+
+    In the loop, distorting takes `distort` times as long as an update. The rates are the predicted ones times these
+    factors.
+    """
     runs = {}
     for variant in c19.VARIANTS:
         work = distort * 0.01 if "loop" in variant else 0.0005
@@ -313,8 +326,8 @@ def pipelines(distort: float, in_turn: float = 1.0, prefetched: float = 1.0, sca
     ("runs", "word"),
     [
         (pipelines(0.5), "holds"),
-        (pipelines(0.5, prefetched=0.6), "depends"),  # a thread that does not run beside the other
-        (pipelines(0.05), "fails"),  # the pipeline makes no difference
+        (pipelines(0.5, prefetched=0.6), "depends"),  # The thread does not run beside the other one.
+        (pipelines(0.05), "fails"),  # The pipeline makes no difference.
     ],
 )
 def test_c19_verdict(runs: Runs, word: str):
@@ -342,6 +355,9 @@ def test_prefetched_passes_an_error_on():
 
 
 def test_the_loop_prepares_what_the_whole_tensor_does(images: torch.Tensor):
-    """The stages differ in speed alone; the distortions draw other numbers, so they are left out here."""
+    """The loop and the whole tensor give the same images.
+
+    The distortions are left out, because the two ways draw different random numbers.
+    """
     loop, whole = c19.LOOP.normalise(images), c19.VECTORISED.normalise(images)
     torch.testing.assert_close(loop, whole)

@@ -1,4 +1,4 @@
-"""Lesson 03's claims on averaging, batches, losses and asynchrony: verdicts turn round with the data."""
+"""The verdicts of lesson 03's claims on averaging, batches, losses and asynchrony follow the data."""
 
 import numpy as np
 import pytest
@@ -14,14 +14,14 @@ from tests.support.claims import check, noise_vector
 SEEDS = 5
 
 
-# C01
+# These tests are about claim C01.
 
 
 @pytest.mark.parametrize(
     ("plain", "own", "shared", "word"),
     [
-        (1e-15, 0.3, 1e-14, "depends"),  # only normalisation over a worker's own images breaks it
-        (1e-15, 0.3, 0.3, "depends"),  # and nothing restores it
+        (1e-15, 0.3, 1e-14, "depends"),  # Only normalisation over a worker's own images breaks the equality.
+        (1e-15, 0.3, 0.3, "depends"),  # Nothing restores the equality.
         (1e-15, 1e-15, 1e-15, "holds"),
         (1e-3, 0.3, 1e-14, "fails"),
     ],
@@ -42,7 +42,7 @@ def test_c01_of_two_real_workers():
     assert max(errors["no_norm"], errors["synchronised_bn"]) < c01.EQUAL < 0.01 < errors["per_worker_bn"]
 
 
-# C02
+# These tests are about claim C02.
 
 
 def shards(plain: list[float], weighted: float, stays: float) -> list[dict]:
@@ -57,9 +57,9 @@ def shards(plain: list[float], weighted: float, stays: float) -> list[dict]:
     ("plain", "weighted", "word"),
     [
         ([1e-16, 0.5, 0.9], 1e-16, "holds"),
-        ([1e-16, 1e-16, 1e-16], 1e-16, "fails"),  # uneven shards do no harm
-        ([1e-16, 0.5, 0.9], 0.1, "depends"),  # weighting does not repair it
-        ([0.3, 0.5, 0.9], 1e-16, "depends"),  # even shards are wrong as well
+        ([1e-16, 1e-16, 1e-16], 1e-16, "fails"),  # Uneven shards do no harm.
+        ([1e-16, 0.5, 0.9], 0.1, "depends"),  # Weighting does not repair the result.
+        ([0.3, 0.5, 0.9], 1e-16, "depends"),  # Even shards give a wrong result as well.
     ],
 )
 def test_c02_verdict(plain: list[float], weighted: float, word: str):
@@ -74,13 +74,14 @@ def test_c02_of_real_workers_whose_shards_differ():
         assert all(size["plain"] > 0.01 and size["weighted"] < c01.EQUAL for size in uneven)
 
 
-# C05
+# These tests are about claim C05.
 
 
 def teams(apart: float, kept: float, price: float, luck: float = 0.0, scatter: float = 0.02) -> Runs:
-    """One worker's falling loss, others' `apart` from it; images/s that change by `price` with the batch divided.
+    """Return runs of one and of several workers.
 
-    The rounds of a launch share its `luck`.
+    The losses of several workers differ from one worker's by `apart` if the batch is divided, and by `kept` if it is
+    not. With a divided batch, images/s change by the share `price`. The rounds of a launch share its `luck`.
     """
     runs = {variant: [] for variant in c05.SIZES}
     for seed in range(SEEDS):
@@ -102,10 +103,10 @@ def teams(apart: float, kept: float, price: float, luck: float = 0.0, scatter: f
     ("apart", "kept", "price", "word"),
     [
         (2e-6, 0.1, -0.3, "holds"),
-        (2e-6, 0.1, 0.0, "depends"),  # no price
-        (2e-6, 0.1, 0.3, "depends"),  # the opposite of a price
-        (1e-2, 0.1, -0.3, "fails"),  # another trajectory
-        (2e-6, 1e-6, -0.3, "fails"),  # but the batch kept restores it as well
+        (2e-6, 0.1, 0.0, "depends"),  # A divided batch has no price.
+        (2e-6, 0.1, 0.3, "depends"),  # A divided batch is faster.
+        (1e-2, 0.1, -0.3, "fails"),  # The loss follows another trajectory.
+        (2e-6, 1e-6, -0.3, "fails"),  # The trajectory is also the same if each worker keeps the whole batch size.
     ],
 )
 def test_c05_verdict(apart: float, kept: float, price: float, word: str):
@@ -117,11 +118,14 @@ def test_c05_counts_launches_not_rounds():
     assert c05.judge(teams(2e-6, 0.1, -0.1)).word == "holds"
 
 
-# C08
+# These tests are about claim C08.
 
 
 def printed(size: int, common: float, own: float, updates: int = 300) -> list[dict]:
-    """Losses that fall for all, jump for all by `common` and for each by `own`."""
+    """Return losses that fall on all workers.
+
+    Noise of size `common` is the same on all workers, and noise of size `own` is each worker's own.
+    """
     runs = []
     for seed in range(SEEDS):
         trend = np.linspace(2.3, 1.5, updates) + common * noise_vector(seed, updates)
@@ -135,7 +139,7 @@ def printed(size: int, common: float, own: float, updates: int = 300) -> list[di
     [
         (8, 0.0, 0.1, "holds"),
         (4, 0.0, 0.1, "holds"),
-        (8, 0.1, 0.1, "depends"),  # most of the scatter is common to all
+        (8, 0.1, 0.1, "depends"),  # Most of the scatter is common to all workers.
         (8, 0.1, 0.01, "fails"),
     ],
 )
@@ -148,11 +152,14 @@ def test_scatter_is_the_deviation_of_the_noise_and_not_the_trend():
     assert c08.scatter(losses) == pytest.approx(0.1, rel=0.05)
 
 
-# C10
+# These tests are about claim C10.
 
 
 def trainings(rise: float, fall: float, scatter: float = 0.01) -> Runs:
-    """The losses rise by `rise` nats with each staleness, the spreads fall by `fall` of their length with each ρ."""
+    """Return runs whose losses rise by `rise` nats per step of staleness.
+
+    The spreads fall by the share `fall` of their length per step of ρ.
+    """
     runs = {"stale": [], "elastic": []}
     for seed in range(SEEDS):
         late = [

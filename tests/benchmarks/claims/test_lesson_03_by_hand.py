@@ -1,4 +1,4 @@
-"""Lesson 03: its claims' verdicts follow the numbers, and what was written by hand computes what PyTorch computes."""
+"""The verdicts of lesson 03's claims follow the numbers, and functions written by hand agree with PyTorch."""
 
 import copy
 
@@ -17,11 +17,11 @@ from cifar.model import BootcampResNet
 N = c21.BYTES
 
 
-# C21
+# These tests are about claim C21.
 
 
 def _exchanged(way: str, seconds: float, central_mb: float = 100) -> dict:
-    """A run with 2 and 4 workers that sent what the theory says."""
+    """Return a run with 2 and 4 workers that sent as many bytes as the theory says."""
     sizes = [2, 4]
     busiest = [central_mb * 1e6 if way == "central" else c21.expected(way, size) for size in sizes]
     each_way = [[half / 2] * size for half, size in zip(busiest, sizes, strict=True)]
@@ -40,7 +40,8 @@ def _ways(central: list[float], others: list[float], central_mb: float = 100) ->
         (_ways([0.5, 0.52, 0.51], [0.3, 0.31, 0.29]), "holds"),
         (_ways([0.5], [0.3]), "holds"),
         (_ways([0.3, 0.31, 0.29], [0.5, 0.52, 0.51], central_mb=1), "fails"),
-        (_ways([0.3, 0.2, 0.4], [0.3, 0.31, 0.29]), "depends"),  # more bytes, but the times are within the noise
+        # One way sends more bytes, but its times are within the noise.
+        (_ways([0.3, 0.2, 0.4], [0.3, 0.31, 0.29]), "depends"),
         (_ways([0.31], [0.3], central_mb=1), "fails"),
         (_ways([0.5, 0.52, 0.51], [0.3, 0.31, 0.29], central_mb=1), "depends"),
     ],
@@ -68,11 +69,14 @@ def test_c21_counts_the_bytes_of_the_network():
     assert sum(parameter.nbytes for parameter in BootcampResNet().parameters()) == N
 
 
-# C22
+# These tests are about claim C22.
 
 
 def _fed(times: float, seconds: float = 0.01, pixels: int = 7) -> dict:
-    """A run with 2 and 4 workers that received so many times their need with 4, half of that with 2."""
+    """Return a run with 2 and 4 workers.
+
+    With 4 workers each one received `times` as many bytes as it needed, and with 2 workers half as many.
+    """
     need = 128 * c22.IMAGE
     received = [[max(1, times / 2) * need], [times * need] * 3]
     values = {"sizes": [2, 4], "need": need, "received": received, "kernel_received": received}
@@ -91,11 +95,11 @@ def test_c22_needs_the_same_images_both_ways():
         c22.judge({"whole batch": [_fed(4, pixels=8)], "shard": [_fed(1)]})
 
 
-# C23
+# These tests are about claim C23.
 
 
 def _summed(**decays: float) -> dict:
-    """A run of 4 workers whose sums have so many times the decay: n_in, n_out, kn_in, kn_out."""
+    """Return a run of 4 workers whose sums decay by these factors. The keys are n_in, n_out, kn_in and kn_out."""
     keys = dict(zip(("n_in", "n_out", "kn_in", "kn_out"), c23.SUMS, strict=True))
     terms = {keys[key]: [4.0 if key.startswith("n_") else 1.0, decay, 1e-15] for key, decay in decays.items()}
     norms = {name: [3.0, 2.0, 1.0] for name in c23.SUMS}
@@ -131,11 +135,11 @@ def test_c23_differentiates_the_summed_cross_entropy():
     torch.testing.assert_close(c23.data_gradient(weights.detach(), (pixels, labels)), weights.grad)
 
 
-# C25
+# These tests are about claim C25.
 
 
 def _used(share: float, accuracy: float | None = None) -> dict:
-    """A run with 1 and 4 workers that used such a share of 1,000 images."""
+    """Return a run with 1 and 4 workers that used this share of 1,000 images."""
     unused = round(1000 * (1 - share))
     run = {"sizes": [1, 4], "used": [[unused, 1000 - unused], [unused, 1000 - unused]]}
     return run if accuracy is None else run | {"test_accuracy": accuracy}
@@ -179,7 +183,7 @@ def test_c25_orders_cover_what_the_theory_says(variant, size):
     assert len(used.unique()) / 8000 == pytest.approx(c25.expected(variant, size), abs=c25.CLOSE)
 
 
-# Real processes
+# These tests start real processes.
 
 
 def test_every_way_finds_the_mean_gradient_and_the_kernel_counts_its_bytes():
@@ -188,7 +192,7 @@ def test_every_way_finds_the_mean_gradient_and_the_kernel_counts_its_bytes():
         for lines in workers[:2]:
             assert lines[way][0]["error"] < 1e-5
             assert lines[way][0]["kernel_received"] == pytest.approx(lines[way][0]["received"], rel=0.02)
-        assert workers[2][way] == [None]  # three workers: the third is in no group of 2
+        assert workers[2][way] == [None]  # Of three workers, the third one is in no group of 2.
         if way != "central":
             assert workers[0][way][0]["sent"] + workers[0][way][0]["received"] == c21.expected(way, 2)
 
@@ -199,7 +203,10 @@ def test_a_process_that_fails_ends_the_others_and_says_why():
 
 
 def test_activations_of_another_worker_give_its_gradient():
-    """The server's trick of `central`: one graph, differentiated at the activations that another forward pass left."""
+    """One graph can be differentiated at the activations of another forward pass.
+
+    The server of `central` uses this.
+    """
     torch.manual_seed(0)
     net = BootcampResNet()
     twin = copy.deepcopy(net)

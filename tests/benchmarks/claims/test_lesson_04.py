@@ -1,4 +1,4 @@
-"""Lesson 04's claims: their verdicts turn round with the data, and what they read and compute is right."""
+"""The verdicts of lesson 04's claims follow the data, and its functions read and compute the right values."""
 
 import numpy as np
 import pytest
@@ -16,11 +16,11 @@ def scattered(value: float, scatter: float, seed: int, count: int = 5) -> list[f
     return (value * (1 + scatter * np.random.default_rng(seed).standard_normal(count))).tolist()
 
 
-# C13
+# These tests are about claim C13.
 
 
 def scaling(strong: dict[int, float], weak: dict[int, float], scatter: float = 0.02, luck: float = 0.0) -> Runs:
-    """Images/s of runs in which exchange leaves such parts of the speed, by number of workers.
+    """Return runs in which the exchange leaves these shares of the speed, by number of workers.
 
     The rounds of a launch share its `luck`.
     """
@@ -48,7 +48,8 @@ def scaling(strong: dict[int, float], weak: dict[int, float], scatter: float = 0
         ({2: 0.8, 4: 0.6}, {2: 0.95, 4: 0.9}, 0.02, "holds"),
         ({2: 0.95, 4: 0.9}, {2: 0.8, 4: 0.6}, 0.02, "fails"),
         ({2: 0.9, 4: 0.9}, {2: 0.9, 4: 0.9}, 0.02, "no difference seen"),
-        ({2: 0.8, 4: 0.85}, {2: 0.95, 4: 0.9}, 0.5, "no difference seen"),  # a difference, but smaller than the noise
+        # There is a difference, but it is smaller than the noise.
+        ({2: 0.8, 4: 0.85}, {2: 0.95, 4: 0.9}, 0.5, "no difference seen"),
     ],
 )
 def test_c13_verdict(strong: dict[int, float], weak: dict[int, float], scatter: float, word: str):
@@ -61,11 +62,11 @@ def test_c13_counts_launches_not_rounds():
     assert c13.judge(scaling(*variants, luck=0.3)).word == "no difference seen"
 
 
-# C26
+# These tests are about claim C26.
 
 
 def updates(hidden: dict[str, float], compute: float = 0.05, exchange: float = 0.02, scatter: float = 0.01) -> Runs:
-    """Step times of which `hidden` says which part of the exchange they hide."""
+    """Return step times. `hidden` gives the share of the exchange that each variant hides."""
     span = [["a.weight", "NEGOTIATE_ALLREDUCE", 0.01, 0.02], ["a.weight", "ALLREDUCE", 0.02, 0.03]]
     trace = {"program": [["forward", 0.0, 0.01], ["backward", 0.01, 0.03], ["exchange", 0.03, 0.04]], "horovod": span}
     runs = {}
@@ -114,17 +115,18 @@ def test_horovods_clock_is_the_programs_where_a_marker_was_heard_of_soonest():
         Event("b", "ALLREDUCE", 5.04, 0.01),
         Event("barrier", "ALLREDUCE", 5.06, 0.01),
     ]
-    returned = {"marker.0": 107.99, "marker.1": 108.012}  # 103 s and 103.003 s more than the timeline says
-    found = c26._exchanges(events, returned, began=108.01)  # 5.01 of the timeline
+    # These times are 103 s and 103.003 s later than those of the timeline.
+    returned = {"marker.0": 107.99, "marker.1": 108.012}
+    found = c26._exchanges(events, returned, began=108.01)  # In the timeline, this moment is 5.01.
     assert [span[:2] for span in found] == [["a", "NEGOTIATE_ALLREDUCE"], ["b", "ALLREDUCE"]]
     assert [span[2:] for span in found] == [pytest.approx([0.01, 0.02]), pytest.approx([0.03, 0.04])]
 
 
-# C27
+# These tests are about claim C27.
 
 
 def observed(variant: str, symptom: str | None, size: int = 4) -> dict:
-    """What observers would tell of a program with one symptom."""
+    """Return what observers would report of a program with one symptom."""
     apart, same, one, all_write = (symptom == name for name in c27.SYMPTOMS)
     return {
         "hashes": [[7, 8 + rank * apart] for rank in range(size)],
@@ -136,7 +138,7 @@ def observed(variant: str, symptom: str | None, size: int = 4) -> dict:
 
 
 def programs(**instead: str | None) -> Runs:
-    """Every program has its own symptom, those excepted that `instead` names."""
+    """Return runs in which every program has its own symptom. `instead` names exceptions."""
     symptoms = {"all_changes": None, **c27.EXPECTED, **instead}
     return {variant: [observed(variant, symptoms[variant])] * 2 for variant in c27.LEFT_OUT}
 
@@ -146,7 +148,7 @@ def programs(**instead: str | None) -> Runs:
     [
         (programs(), "holds"),
         (programs(no_broadcast=None), "depends"),
-        (programs(all_changes="writing workers"), "depends"),  # then a symptom tells nothing
+        (programs(all_changes="writing workers"), "depends"),  # A symptom then does not show which change was left out.
         (programs(**dict.fromkeys(c27.EXPECTED)), "fails"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Lesson 05's claims: their verdicts turn round with the data, and what they compute agrees with closed forms."""
+"""The verdicts of lesson 05's claims follow the data, and computed values agree with closed forms."""
 
 import numpy as np
 import pytest
@@ -20,11 +20,11 @@ from tests.support.claims import check, noise
 SEEDS = 5
 
 
-# C04
+# These tests are about claim C04.
 
 
 def accuracies(size: int, at_epochs: float, at_updates: float) -> list[dict]:
-    """Five seeds of `size` workers that rise to `at_epochs` in 4 epochs, and end at `at_updates`."""
+    """Return five seeds of `size` workers. They rise to `at_epochs` in 4 epochs, and end at `at_updates`."""
     rising = [0.25 * at_epochs, 0.5 * at_epochs, 0.75 * at_epochs, at_epochs]
     curve = rising + list(np.linspace(at_epochs, at_updates, 4 * (size - 1) + 1)[1:])
     return [
@@ -37,7 +37,12 @@ def accuracies(size: int, at_epochs: float, at_updates: float) -> list[dict]:
 
 
 def of_workers(at_epochs: float, at_updates: float, in_time: float, falling: float | None = None) -> Runs:
-    """One worker ends at 0.60, and at `in_time` of it after a part of the time; `falling`: only so at equal epochs."""
+    """Return runs in which one worker ends at an accuracy of 0.60.
+
+    Several workers end at `at_epochs` after equal epochs, and at `at_updates` after equal updates. With a falling rate,
+    one worker ends at `in_time` in a half or a quarter of the time. `falling` replaces `at_epochs` there if it is
+    given.
+    """
     runs = {"workers-1": accuracies(1, 0.60, 0.60)}
     runs |= {f"workers-{size}": accuracies(size, at_epochs, at_updates) for size in (2, 4)}
     for place, variant in enumerate(c04.FALLING):
@@ -56,10 +61,10 @@ def of_workers(at_epochs: float, at_updates: float, in_time: float, falling: flo
 @pytest.mark.parametrize(
     ("at_epochs", "at_updates", "in_time", "word"),
     [
-        (0.50, 0.59, 0.40, "depends"),  # most of the gap closes
-        (0.50, 0.51, 0.40, "holds"),  # it stays
-        (0.29, 0.30, 0.40, "fails"),  # it stays, and one worker was there as soon
-        (0.65, 0.70, 0.40, "fails"),  # the other way round
+        (0.50, 0.59, 0.40, "depends"),  # Most of the gap closes.
+        (0.50, 0.51, 0.40, "holds"),  # The gap stays.
+        (0.29, 0.30, 0.40, "fails"),  # The gap stays, but one worker is better than several in the same time.
+        (0.65, 0.70, 0.40, "fails"),  # Several workers are better than one.
         (0.60, 0.60, 0.40, "no difference seen"),
     ],
 )
@@ -98,11 +103,11 @@ def test_c04_time_to_an_accuracy():
         run["accuracy"] = [0.15, 0.30, 0.45, 0.60]
     for run in runs["workers-2"]:
         run["accuracy"][3] = 0.45
-    # One worker is there after 3 epochs; two use the images of 4 epochs in the time of 2.
+    # One worker is there after 3 epochs. Two workers use the images of 4 epochs in the time of 2.
     assert c04.speedup(runs, 2) == pytest.approx([1.5] * SEEDS)
 
 
-# C06
+# These tests are about claim C06.
 
 
 def decaying(accuracy: float, every: int, spread: int) -> list[dict]:
@@ -134,7 +139,7 @@ def test_c06_first_decay():
     assert c06.first_decay({"rate": [1, 1, 1]}) is None
 
 
-# C15
+# These tests are about claim C15.
 
 
 @pytest.mark.parametrize(("power", "word"), [(-1, "holds"), (-1.5, "holds"), (-0.5, "depends"), (0, "fails")])
@@ -153,11 +158,11 @@ def test_c15_path_adds_the_lengths_of_the_updates():
     assert path.lengths == pytest.approx([5, 1])
 
 
-# C20
+# These tests are about claim C20.
 
 
 def valleys(best: list[float], scatter: float = 0.1) -> Runs:
-    """Losses that are parabolas in the logarithm of the rate, lowest at `best`."""
+    """Return losses that are parabolas in the logarithm of the rate, and are lowest at `best`."""
     rates = c20.CLAIM.settings["rates"]
     return {
         c20.variant_of(size): [
@@ -174,8 +179,9 @@ def valleys(best: list[float], scatter: float = 0.1) -> Runs:
 @pytest.mark.parametrize(
     ("best", "word"),
     [
-        ([0.02, 0.04, 0.08, 0.15, 0.3, 0.6], "holds"),  # in proportion all the way
-        ([0.05, 0.09, 0.16, 0.25, 0.26, 0.26], "depends"),  # up to the critical batch
+        ([0.02, 0.04, 0.08, 0.15, 0.3, 0.6], "holds"),  # The best rate is proportional to the batch everywhere.
+        # The best rate is proportional to the batch up to the critical batch.
+        ([0.05, 0.09, 0.16, 0.25, 0.26, 0.26], "depends"),
         ([0.1] * 6, "no difference seen"),
         ([0.6, 0.3, 0.2, 0.1, 0.05, 0.03], "fails"),
     ],
@@ -194,7 +200,7 @@ def test_c20_best_rate_lies_between_the_rates_of_the_grid():
     rates = [0.1, 0.2, 0.4, 0.8]
     losses = [1 + (np.log(rate) - np.log(0.25)) ** 2 for rate in rates]
     assert c20.best_rate(rates, losses) == pytest.approx(0.25)
-    assert c20.best_rate(rates, [1, 2, 3, 4]) == 0.1  # the end of the grid
+    assert c20.best_rate(rates, [1, 2, 3, 4]) == 0.1  # The lowest loss is at the end of the grid.
 
 
 def test_c20_fit_finds_the_critical_batch():
@@ -207,7 +213,7 @@ def test_c20_a_diverged_run_is_as_bad_as_guessing():
     assert c20._bounded(float("nan")) == c20._bounded(300.0) == pytest.approx(np.log(10))
 
 
-# C29
+# These tests are about claim C29.
 
 
 def ends(sharp: float, base: int) -> list[dict]:

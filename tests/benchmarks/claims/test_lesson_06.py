@@ -1,4 +1,4 @@
-"""C24, C30, C31: made-up runs that support and contradict each claim, and what is computed in them."""
+"""Made-up runs support and contradict the claims C24, C30 and C31, and computed values are right."""
 
 import math
 
@@ -16,7 +16,10 @@ BEFORE, AFTER = 10, 60
 
 
 def stepped(factor, kept, scatter=1.0, loss=1.0):
-    """Lengths that follow the rate with a part `kept` of the old velocity, which fades as momentum lets it."""
+    """Return a run whose lengths follow the rate, with a share `kept` of the old velocity.
+
+    The old velocity fades as fast as a momentum of 0.9 allows.
+    """
     after = [factor * scatter * (1 + (kept / factor - 1) * 0.9 ** (1 + k) * (kept > 0)) for k in range(AFTER)]
     return {
         "factor": factor, "before": BEFORE, "lengths": [1.0] * BEFORE + after, "losses": [loss] * (BEFORE + AFTER),
@@ -25,7 +28,10 @@ def stepped(factor, kept, scatter=1.0, loss=1.0):
 
 
 def changes(up=1.0, down=1.0, seeds=5, losses=(1.0, 1.0)):
-    """`up` and `down`: how much of the old velocity the uncorrected runs keep after the change; 0 is as corrected."""
+    """Return runs around a change of the rate.
+
+    `up` and `down` say how much of the old velocity the uncorrected runs keep. With 0 they are like corrected runs.
+    """
     found = {}
     for direction, kept in (("up", up), ("down", down)):
         factor = c24.FACTORS[direction]
@@ -60,7 +66,7 @@ def test_the_loss_after_the_change_is_told_with_its_interval():
 
 
 def test_with_correction_the_absorbed_form_is_the_form_of_pytorch():
-    """Rate 0.1, then 0.8, then 0.05: the same weights; without correction other ones."""
+    """With correction, both forms give the same weights at the rates 0.1, 0.8 and 0.05. Without it they do not."""
     ends = {}
     for name in ("torch", "corrected", "uncorrected"):
         weight = torch.nn.Parameter(torch.tensor([1.0, -2.0], dtype=torch.float64))
@@ -89,7 +95,7 @@ def test_the_length_is_that_of_the_update():
 
 
 def normalised(offsets=(0.0, 0.0, 0.0, 0.0), seeds=5, scatter=1.0):
-    """Accuracies about 50 %, local ones by as much higher as `offsets` say."""
+    """Return accuracies around 50 %. Those with local statistics are higher by `offsets`."""
     return {
         variant: [
             {
@@ -111,8 +117,9 @@ def normalised(offsets=(0.0, 0.0, 0.0, 0.0), seeds=5, scatter=1.0):
         ((-0.01, 0.0, 0.0, 0.0), 1, "holds"),
         ((-0.08, -0.01, 0.0, 0.0), 1, "depends"),
         ((-0.08, -0.07, 0.06, 0.05), 1, "fails"),
-        ((0.0, 0.0, 0.0, 0.0), 10, "no difference seen"),  # small or not: the noise is larger than that
-        ((-0.021, 0.0, 0.0, 0.0), 1, "no difference seen"),  # a difference, but perhaps a small one
+        # The difference may be small or not, because the noise is larger than the limit.
+        ((0.0, 0.0, 0.0, 0.0), 10, "no difference seen"),
+        ((-0.021, 0.0, 0.0, 0.0), 1, "no difference seen"),  # There is a difference, but it may be a small one.
     ],
 )
 def test_local_normalisation_is_judged_by_its_intervals(offsets, scatter, word):
@@ -150,7 +157,11 @@ def test_synchronised_statistics_are_those_of_all_images_together():
 
 
 def scaled(seeds=5, **variants):
-    """Good runs, but for the variants given as (highest loss, last loss, accuracy); name_mode, e.g. adam_scaled."""
+    """Return good runs, except for the given variants.
+
+    A variant is given as its highest loss, last loss and accuracy. Its name is an optimizer and a mode, for example
+    adam_scaled.
+    """
     found = {}
     for variant in c31.VARIANTS:
         name, _, mode = variant.rpartition("-")
@@ -171,7 +182,7 @@ def test_a_spike_that_warmup_cures_for_every_optimizer():
 def test_a_cure_for_one_optimizer_depends():
     verdict = c31.judge(scaled(sgd_scaled=DEAD, sgd_warmup=DEAD, adam_scaled=SPIKED))
     assert verdict.word == "depends" and "warmup cures it for adam-0.001" in verdict.sentence
-    assert c31.judge(scaled(sgd_scaled=DEAD)).word == "depends"  # Adam does not fail at all
+    assert c31.judge(scaled(sgd_scaled=DEAD)).word == "depends"  # Adam does not fail at all.
 
 
 def test_a_scaled_rate_that_does_not_fail_refutes():

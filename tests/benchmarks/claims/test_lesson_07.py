@@ -1,4 +1,4 @@
-"""The rebuilt table: made-up runs that support or contradict each step; variants differ by one thing."""
+"""Made-up runs support or contradict each step of the rebuilt table, and neighbouring variants differ by one thing."""
 
 import pytest
 import torch
@@ -25,7 +25,7 @@ SPREAD = (-0.004, -0.002, 0.0, 0.002, 0.004)
 
 
 def runs(**means):
-    """Five runs per variant around the means; variants without a mean have 60 %."""
+    """Return five runs per variant around the means. Variants without a mean have 60 %."""
     given = {name.replace("_", "-", 1): mean for name, mean in means.items()}
     return {variant: [{"test_accuracy": [0.1, given.get(variant, 0.6) + by]} for by in SPREAD] for variant in VARIANTS}
 
@@ -84,7 +84,7 @@ def test_some_variants_are_enough_for_a_picture_and_a_verdict():
 
 
 def test_neighbours_differ_by_one_thing():
-    """Network, optimizer, factor of the rate, and size: one of them changes from a variant to the next."""
+    """One of network, optimizer, factor of the rate and size changes from each variant to the next."""
 
     def parts(variant):
         made = recipe(variant, 0, SETTINGS)
@@ -103,9 +103,10 @@ def test_equal_batches_make_as_many_updates_as_eight_workers_on_the_same_images_
 
 @pytest.mark.parametrize("variant", ["8-same-warmup", "8-warmup"])
 def test_with_equal_batches_the_warmup_is_as_long_as_with_shards(variant):
-    """Three epochs of 10 updates each, whatever updates one worker alone would make of an epoch."""
+    """The warmup is three epochs of 10 updates long, however many updates per epoch one worker alone would make."""
     made = recipe(variant, 0, SETTINGS)
-    team = 80 if made.size == 1 else 10  # what Team says of an epoch: of one worker with all images, or of eight
+    # Team counts 80 updates per epoch for one worker with all images, and 10 for eight workers.
+    team = 80 if made.size == 1 else 10
     factors = [made.factor(update, team) for update in range(31)]
     assert factors[0] < 2 and factors[15] == pytest.approx(4.5, abs=0.5) and factors[30] == 8
 

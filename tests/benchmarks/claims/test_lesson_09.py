@@ -1,4 +1,4 @@
-"""The cost model: constants found again from times made with them; verdicts that follow the constants."""
+"""The cost model finds the constants that its times were made with, and verdicts follow the constants."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,10 @@ def test_a_resnet_50_costs_as_many_images_of_ours():
 
 
 def test_a_faster_processor_is_held_up_as_often_a_second_and_as_long():
-    """Of 100 updates one is late by 4 updates' time; at 100 times the speed one of 10,000, by 400 updates' time."""
+    """Of 100 updates, one is late by the time of 4 updates.
+
+    At 100 times the speed, one of 10,000 updates is late by the time of 400 updates.
+    """
     late = values(1e-15, 1e-18, [0.1] * 99 + [0.5])
     slow, fast = (efficiency(late, f"lessons' network, {case}") for case in ("as here", "100x processor"))
     assert fast[0] == pytest.approx(1, abs=0.15)

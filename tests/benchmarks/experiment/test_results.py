@@ -1,4 +1,4 @@
-"""What a result says of where it comes from."""
+"""A result says which commit and which machine it comes from."""
 
 import subprocess
 from pathlib import Path
@@ -10,7 +10,7 @@ from benchmarks.experiment import results
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A git repository with one program and one committed result, which takes the place of ours."""
+    """Return a git repository with one program and one committed result. It replaces ours in the test."""
     (tmp_path / "results").mkdir()
     (tmp_path / "program.py").write_text("print(1)\n")
     (tmp_path / "results" / "a-0.json").write_text("{}\n")

@@ -1,4 +1,4 @@
-"""Series of runs: resumed, judged, provisional when small; intervals; the commands' messages."""
+"""A series of runs is resumed and judged, and is provisional if it is small. The commands print the right messages."""
 
 import dataclasses
 import functools
@@ -140,7 +140,7 @@ def test_intervals():
     assert not intervals.difference(same, [0.51, 0.50, 0.50]).seen
     difference = intervals.difference(apart, same)
     assert difference.seen and difference.low < 0.1 < difference.high
-    # t = 2.776 for 4 degrees of freedom; both deviations are 0.01
+    # For 4 degrees of freedom t = 2.776, and both deviations are 0.01.
     assert difference.high - difference.mean == pytest.approx(2.776 * 0.01 * math.sqrt(2 / 3), rel=1e-3)
     assert intervals.paired([1.0, 2.0, 3.0], [0.9, 1.9, 2.9]).seen
     assert intervals.mean_std([1.0, 3.0]) == "2.00 ± 1.41" and intervals.mean_std([1.0]) == "1.00"
@@ -153,7 +153,7 @@ def test_intervals():
 @pytest.mark.filterwarnings("error")
 def test_a_variant_without_spread_leaves_the_others():
     difference = intervals.difference([0.60, 0.61, 0.59], [1.0, 1.0, 1.0])
-    # t = 4.303 for 2 degrees of freedom
+    # For 2 degrees of freedom t = 4.303.
     assert difference.high - difference.mean == pytest.approx(4.303 * 0.01 / math.sqrt(3), rel=1e-3)
 
 

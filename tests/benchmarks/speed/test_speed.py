@@ -1,4 +1,4 @@
-"""The comparisons of speed: verdicts and tables that follow the numbers, and the loops that are compared."""
+"""The verdicts and tables of the comparisons of speed follow the numbers, and the compared loops are right."""
 
 import dataclasses
 import os
@@ -37,7 +37,7 @@ from tests.conftest import REPOSITORY
 
 
 def looked_at(claim: Claim, module, runs: Runs) -> None:
-    """A table whose rows are full, and a picture with words."""
+    """Assert that all rows of the table are full, and that the picture has words."""
     made, picture = module.table(runs), claim.picture(runs)
     assert made.rows and all(len(row) == len(made.heads) for row in made.rows)
     assert picture.alt and picture.caption and "nan" not in picture.alt + picture.caption
@@ -45,7 +45,7 @@ def looked_at(claim: Claim, module, runs: Runs) -> None:
 
 
 def exchanging(**speeds: float) -> Runs:
-    """Three rounds in which the ways have such speeds."""
+    """Return three rounds in which the ways have these speeds."""
     return {
         variant: [{"images_per_s": 1000 * speeds[variant.split("-")[2]] * factor} for factor in (0.9, 1.0, 1.1)]
         for variant in communication.CLAIM.variants
@@ -77,7 +77,7 @@ def test_one_disturbed_round_decides_nothing_and_is_told():
 
 
 def stepping(share: float) -> Runs:
-    """Two rounds in which ours reaches such a share of the peak."""
+    """Return two rounds in which ours reaches this share of the peak."""
     ours = {
         "images_per_s": share * 1000,
         "operations": 3 * 10**8,
@@ -99,7 +99,7 @@ def test_a_step_is_judged_by_its_share_of_the_peak(share: float, word: str):
 
 
 def scaled(off: float = 1.0) -> Runs:
-    """Two cores that follow the cost model, or are slower by a factor."""
+    """Return runs on two cores that follow the cost model, or are slower by a factor."""
     fixed, each, alpha, beta = 0.01, 0.0005, 0.0002, 2e-9
     tried = {"most": 10, "accuracy": 0.5, "target": 0.45, "images": 8192, "batch_size": 128}
     runs = {f"epochs-{size}": [tried | {"epochs": epochs} for epochs in (size + 1, None)] for size in scaling.SIZES}
@@ -128,7 +128,10 @@ def test_the_cost_model_finds_what_follows_it_and_not_what_does_not():
 
 
 def reaching(*accuracies: float) -> Runs:
-    """Runs of ours that end each with such an accuracy after 200 seconds; the others reach 85 %, but one nothing."""
+    """Return runs of ours that end with these accuracies after 200 seconds.
+
+    The other programs reach 85 %, except resnet18, which has no evaluation at all.
+    """
 
     def one(*ends: tuple[float, float]) -> dict:
         seconds, accuracies = [at for at, _ in ends], [of for _, of in ends]
@@ -171,7 +174,7 @@ def test_time_to_accuracy_needs_every_run(accuracies: tuple[float, ...], word: s
 def test_a_program_that_takes_too_long_keeps_what_it_did(monkeypatch, cifar10):
     program = [time_to_accuracy.PROGRAMS["bootcamp"][1][0], "--epochs", "10000", "--test-images", "500"]
     monkeypatch.setitem(time_to_accuracy.PROGRAMS, "fast", ("small", program))
-    for limit in (12, 36, 108, 324):  # a slow machine takes longer to its first evaluation
+    for limit in (12, 36, 108, 324):  # A slow machine takes longer until its first evaluation.
         if (run := time_to_accuracy.run("fast", 0, {"images": 512, "limit": limit, "device": "cpu"}))["accuracy"]:
             break
     assert run["accuracy"] and len(run["accuracy"]) == len(run["seconds"]) == len(run["processor"])
@@ -181,7 +184,7 @@ def test_a_program_that_takes_too_long_keeps_what_it_did(monkeypatch, cifar10):
 
 
 def keeping(**means: float) -> Runs:
-    """Five seeds around such accuracies."""
+    """Return five seeds around these accuracies."""
     return {
         variant: [{"test_accuracy": mean + by, "seconds": 1.0} for by in (-0.002, -0.001, 0.0, 0.001, 0.002)]
         for variant, mean in means.items()
@@ -218,7 +221,7 @@ def test_a_fast_run_without_a_mean_of_speed(variant: str, cifar10: Path, monkeyp
 
 
 def on_a_gpu(one: float, four: float, accuracy: float = 0.9405) -> Runs:
-    """Five rounds: airbench94 to 94.05 % in three seconds, and ours."""
+    """Return five rounds of ours and of airbench94, which reaches 94.05 % in three seconds."""
     means = {"airbench94": (3.0, 0.9405), "1_worker": (one, accuracy), "4_workers": (four, accuracy)}
     return {
         variant: [
@@ -247,7 +250,7 @@ def test_on_a_gpu_time_counts_only_with_the_accuracy(runs: Runs, word: str):
 
 @pytest.mark.parametrize("variant", ["1_worker", "4_workers"])
 def test_our_variants_of_the_gpu_run(variant: str, cifar10: Path):
-    """Here on the CPU: what runs on a GPU has not been tried."""
+    """The variants run on the CPU here. A run on a GPU has not been tried."""
     found = gpu.run(variant, 0, {**gpu.CLAIM.settings, **gpu.CLAIM.quick, "device": "cpu"})
     assert 0 < found["test_accuracy"] < 1 and found["images_per_s"] == pytest.approx(512 / found["seconds"])
 
@@ -298,9 +301,7 @@ def test_a_start_is_split_where_its_commands_say_so():
         "lessons' pages": 20, "the reference, trained and graded": 40,
     }  # fmt: skip
     source = (REPOSITORY / "source_code" / "install" / "install.py").read_text() + (REPOSITORY / "Makefile").read_text()
-    assert all(
-        mark in source for mark in setup_time.BEGINS
-    )  # test_lessons.py looks at the line that a lesson ends with
+    assert all(mark in source for mark in setup_time.BEGINS)  # test_lessons.py looks at the last line of a lesson.
     runs = {variant: [{"parts": parts, "seconds": 150.0}] for variant in setup_time.VARIANTS}
     verdict = setup_time.judge(runs)
     assert verdict.word == "holds" and "make course, empty caches: 2.5 minutes (the aim: 15)" in verdict.sentence
@@ -324,7 +325,7 @@ def test_the_operations_of_an_image_are_two_for_each_multiply_add():
 
 
 def weights(sleep: bool) -> int:
-    """On a worker: what six updates of ResNet-9 make of its weights, with the same grouping of gradients."""
+    """Run on a worker: return a hash of ResNet-9's weights after updates with one grouping of gradients."""
     from benchmarks.speed import loop
 
     return fingerprint(loop.train(sleep, 1, "resnet9", 8, updates=3)[0].parameters())
@@ -339,7 +340,10 @@ def test_ours_computes_what_stock_horovod_computes_to_the_last_bit():
 
 
 def idle(seconds: float) -> list[float]:
-    """On a worker: processor seconds while nobody has anything to exchange, and seconds of the exchange after that."""
+    """Run on a worker: measure how the worker behaves while there is nothing to exchange.
+
+    Returns the processor seconds of this time, and the seconds of the exchange that follows.
+    """
     from benchmarks.instruments import horovod_ops
 
     horovod_ops.barrier()
@@ -354,7 +358,8 @@ def test_workers_without_a_tensor_hardly_wake_and_begin_at_once_when_there_is_on
     as_it_is = on_workers(f"{__name__}:idle", 2, AS_IT_IS, seconds=2)
     ours = on_workers(f"{__name__}:idle", 2, {"HOROVOD_IDLE_CYCLE_TIME": "6000"}, seconds=2)
     assert sum(used for used, _ in ours) < 0.3 * sum(used for used, _ in as_it_is)
-    assert max(took for _, took in ours) < 3  # not when the idle cycle is over, four seconds later
+    # The exchange does not wait for the end of the idle cycle, which comes four seconds later.
+    assert max(took for _, took in ours) < 3
 
 
 def test_a_plain_loop_and_a_step_of_ours_have_a_speed():
