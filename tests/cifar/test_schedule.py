@@ -1,4 +1,4 @@
-"""Learning-rate factors."""
+"""The factors of the learning rate are right at each update."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Devices, threads, waiting and stopping."""
+"""Workers choose devices and threads, wait for gradients, and stop with one line."""
 
 import textwrap
 
@@ -80,7 +80,7 @@ def test_training_does_not_import_the_compiler_and_compiling_still_does():
 
 
 def test_the_launcher_reads_what_horovod_was_built_with():
-    """Without importing PyTorch; and it is what Horovod itself says."""
+    """The answer needs no import of PyTorch, and it is the same as Horovod's own answer."""
     ask = "print(gloo_built(), mpi_built())"
     launcher = run_python(
         "-c", f"import sys; from horovod.common.util import *; {ask}; assert 'torch' not in sys.modules"

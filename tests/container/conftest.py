@@ -1,7 +1,7 @@
-"""Images built for real, on a base made by debootstrap, and a box to run commands in them. All of it needs root.
+"""The images are really built, on a base made by debootstrap, and commands run in them in a box. This needs root.
 
-The box is bubblewrap with the image's files as its root: it has namespaces of its own, as a container has, so that the
-grader's sandbox inside can be tried too. (buildah's chroot isolation would not allow a sandbox in it.)
+The box is bubblewrap with the image's files as its root. Like a container it has its own namespaces, so the grader's
+sandbox can be tried inside. buildah's chroot isolation would not allow a sandbox in it.
 """
 
 import json
@@ -29,11 +29,11 @@ def buildah(*arguments: str | Path) -> str:
 
 @pytest.fixture(scope="session")
 def data(cifar10: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """CIFAR-10 where the image's user can read it; the cache of whoever runs the tests may be closed to others."""
+    """Return a copy of CIFAR-10 that the image's user can read. That user may not be allowed to read the cache."""
     folder = shutil.copytree(cifar10, tmp_path_factory.mktemp("data") / "cifar10")
     (folder.parent / "hosts").write_text(
         f"127.0.0.1 localhost {HOST}\n"
-    )  # every engine gives its containers such a file
+    )  # Every container engine gives its containers a file /etc/hosts.
     for path in (folder, *folder.parents[:-2]):
         path.chmod(0o755)
     return folder
@@ -41,7 +41,7 @@ def data(cifar10: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An image with nothing but Debian 12, made once on a machine."""
+    """Return an image with nothing but Debian 12. It is made once per machine."""
     if missing := [name for name in ("buildah", "debootstrap", "bwrap") if not shutil.which(name)]:
         pytest.fail(f"missing: {', '.join(missing)}. Run as root: make test-container")
     if os.geteuid() != 0:
@@ -59,7 +59,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @dataclass(frozen=True)
 class Image:
-    """An image by its name, and where its files are mounted."""
+    """An image has a name, and its files are mounted at `root`."""
 
     name: str
     root: Path
@@ -86,7 +86,7 @@ class Image:
 
 @pytest.fixture(scope="session")
 def image(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Image]]:
-    """A function that builds a target of the Dockerfile, and mounts it; all is unmounted at the end."""
+    """Yield a function that builds a target of the Dockerfile and mounts it. Everything is unmounted at the end."""
     mounted: dict[str, tuple[str, Image]] = {}
 
     def get(target: str) -> Image:
@@ -98,7 +98,7 @@ def image(base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Calla
             container, root = buildah("from", name), tmp_path_factory.mktemp(target)
             subprocess.run(["mount", "--bind", buildah("mount", container), root], check=True)
             for folder in (root, *root.parents[:-2]):
-                folder.chmod(0o755)  # the image's user has to get there
+                folder.chmod(0o755)  # The image's user must be able to enter these folders.
             mounted[target] = container, Image(name, root)
         return mounted[target][1]
 

@@ -1,4 +1,4 @@
-"""The image: what is in it and what is not, JupyterLab started in it, four workers, and the grader's sandbox."""
+"""The image has the right files. JupyterLab, four workers and the grader's sandbox run in it."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="session")
 def layers(image: Callable[[str], Image], tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The learner image's layers as files."""
+    """Return the layers of the learner's image as files."""
     folder = tmp_path_factory.mktemp("layers")
     buildah("push", "--disable-compression", image("learner").name, f"dir:{folder}")
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -24,7 +24,7 @@ def layers(image: Callable[[str], Image], tmp_path_factory: pytest.TempPathFacto
 
 
 def files(layers: list[Path]) -> Iterator[tuple[str, bytes]]:
-    """Name and content of all files of the course in all layers, also of those that a later layer deletes."""
+    """Yield name and content of all files of the course in all layers, also of files that a later layer deletes."""
     for layer in layers:
         with tarfile.open(layer) as tar:
             for member in tar:
@@ -81,7 +81,8 @@ def test_a_live_run_of_a_lesson_works_inside(image: Callable[[str], Image], data
     assert done.returncode == 0 and "measured gradient-descent sgd" in done.stdout, done.stderr
 
 
-# Starts what the image starts, asks what its health check asks until it agrees, then without a token for a notebook.
+# This starts the command of the image, and repeats its health check until it succeeds. Then it asks for a notebook
+# without a token.
 JUPYTER = """
 {command} & server=$!
 for second in $(seq 60); do {health} 2> /dev/null && break; sleep 1; done

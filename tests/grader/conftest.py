@@ -1,4 +1,4 @@
-"""What tests of several rooms of the grader share."""
+"""The tests of several parts of the grader share this fixture."""
 
 from pathlib import Path
 

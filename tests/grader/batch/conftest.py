@@ -1,4 +1,4 @@
-"""What the tests of batches share."""
+"""The tests of batches share this fixture."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Slots on this machine, and clusters of several machines."""
+"""Slots run on this machine, and on clusters of several machines."""
 
 import contextlib
 import json
@@ -33,10 +33,10 @@ def test_slots_share_the_cores_and_gpus():
 
 
 def listening() -> set[str]:
-    """Addresses that this process and its descendants listen at."""
+    """Return the addresses at which this process and its descendants listen."""
     addresses = set()
     for process in [psutil.Process(), *psutil.Process().children(recursive=True)]:
-        with contextlib.suppress(psutil.Error):  # it may just have ended
+        with contextlib.suppress(psutil.Error):  # The process may just have ended.
             addresses |= {
                 connection.laddr.ip
                 for connection in process.net_connections("inet")
@@ -61,9 +61,10 @@ def test_only_processes_of_the_killed_batch_are_ended(tmp_path: Path):
         subprocess.Popen(["sleep", "600"], env={"GRADER_OBSERVE": f"{tmp_path}/{folder}/observe"})
         for folder in ("work", "works")
     )
-    until(lambda: all(psutil.Process(process.pid).environ() for process in (leftover, other)))  # empty while it starts
+    # The environment is empty while a process starts.
+    until(lambda: all(psutil.Process(process.pid).environ() for process in (leftover, other)))
     dask_cluster.clear_leftovers(tmp_path / "work")
-    leftover.wait(timeout=10)  # its exit status may already be lost to the process that killed it
+    leftover.wait(timeout=10)  # The exit status may already be lost to the process that killed it.
     assert other.poll() is None
     assert not (tmp_path / "work").exists()
     other.kill()
@@ -72,11 +73,11 @@ def test_only_processes_of_the_killed_batch_are_ended(tmp_path: Path):
 
 @pytest.fixture
 def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
-    """A Dask scheduler such as a cluster of machines has, and its address."""
+    """Yield a Dask scheduler like that of a cluster of machines, and its address."""
     file = tmp_path / "scheduler.json"
     line = ["scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", file]
     process = subprocess.Popen([Path(sys.executable).with_name("dask"), *line], stderr=subprocess.DEVNULL)
-    until(lambda: file.exists() and file.read_text().endswith("}"))  # Dask opens it first, and then writes
+    until(lambda: file.exists() and file.read_text().endswith("}"))  # Dask first opens the file, and then writes it.
     yield process, json.loads(file.read_text())["address"]
     process.kill()
     process.wait()
@@ -84,7 +85,7 @@ def scheduler(tmp_path: Path) -> Iterator[tuple[subprocess.Popen, str]]:
 
 @pytest.fixture
 def machines(scheduler, tmp_path: Path) -> Iterator[list[subprocess.Popen]]:
-    """Two machines that offer the scheduler a slot each, or more."""
+    """Yield two machines. Each of them offers at least one slot to the scheduler."""
     program = "from grader.batch import dask_cluster; dask_cluster.join(sys.argv[2])"
     joined = [start(program, tmp_path, scheduler[1]) for _ in range(2)]
     with dask_cluster.remote_cluster(scheduler[1]) as client:

@@ -21,7 +21,7 @@ def test_after_ctrl_c_nothing_runs_and_the_batch_can_continue(group: Class):
     group.add("slow", seconds=600)
     process = start(BATCH, group.root, stderr=subprocess.PIPE)
     until(lambda: len(group.journaled()) == 2 and "slow" in group.begun())
-    time.sleep(0.5)  # while a result is taken in, Python may swallow the interrupt
+    time.sleep(0.5)  # While a result is taken in, Python may lose the interrupt.
     os.killpg(process.pid, signal.SIGINT)
     _, message = process.communicate(timeout=120)
     assert (process.returncode, message) == (130, "grader: interrupted; the same command goes on where this one was\n")
@@ -62,7 +62,7 @@ KILLS, MEMBERS = 10, 14
 
 @pytest.fixture
 def forks(tmp_path: Path) -> Iterator[subprocess.Popen]:
-    """Starts a batch for each line of its input; it has imported PyTorch once for all of them."""
+    """Start a batch for each line of the input. The process imports PyTorch once for all batches."""
     process = start(FORKS, tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     yield process
     process.kill()
@@ -78,12 +78,12 @@ def test_a_batch_killed_at_random_moments_loses_no_result(group: Class, forks):
         print(group.root, file=forks.stdin, flush=True)
         leader = int(forks.stdout.readline())
         wait_a_random_while(group, leader, begun, draw)
-        with contextlib.suppress(ProcessLookupError):  # it has graded all
+        with contextlib.suppress(ProcessLookupError):  # The batch may have graded all submissions and ended.
             os.killpg(leader, signal.SIGKILL)
         assert int(forks.stdout.readline()) in (-signal.SIGKILL, 0)
         assert not set(results) & set(group.begun()[begun:])
         assert group.journaled()[: len(results)] == results
-    assert 0 < len(group.journaled()) < MEMBERS < len(group.begun())  # the kills met the batch at work
+    assert 0 < len(group.journaled()) < MEMBERS < len(group.begun())  # The kills came while the batch was working.
     assert group.grade()[0] == 0
     names = sorted(f"s{number}" for number in range(MEMBERS))
     assert [row["name"] for row in group.rows()] == names == sorted(group.journaled())
@@ -92,7 +92,10 @@ def test_a_batch_killed_at_random_moments_loses_no_result(group: Class, forks):
 
 
 def wait_a_random_while(group: Class, leader: int, begun: int, draw: random.Random) -> None:
-    """Until up to three more submissions have begun, and a little longer; or for some part of the batch's start."""
+    """Wait until up to three more submissions have begun, and then a little longer.
+
+    If no more submissions are to begin, wait for up to a second, which is a part of the batch's start.
+    """
     more, deadline = draw.randrange(4), time.monotonic() + 60
     while len(group.begun()) < begun + more and group_of(leader) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -16,7 +16,7 @@ STUDENTS = 6
 
 @dataclass(frozen=True)
 class Graded:
-    """The course, the submissions that the grader failed on, and what was printed."""
+    """This is the course, the submissions on which the grader failed, and what was printed."""
 
     course: Course
     failures: dict[str, str]
@@ -25,7 +25,7 @@ class Graded:
 
 @pytest.fixture(scope="session")
 def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
-    """Six learners' submissions, graded into a new gradebook, with feedback released and the tables exported."""
+    """Grade six learners' submissions into a new gradebook, release their feedback, and export the tables."""
     course = synthetic_class.make(tmp_path_factory.mktemp("class") / "work", STUDENTS)
     console = Console(record=True, width=200)
     result = autograde(course, AutogradeOptions(profile=synthetic_class.PROFILE), console)

@@ -67,7 +67,7 @@ def test_a_certificate_is_an_open_badge(token: str):
 
 
 def changed(token: str, change) -> str:
-    """A token with changed content and the old signature."""
+    """Return a token with changed content and the old signature."""
     head, body, signature = token.split(".")
     content = json.loads(urlsafe_b64decode(body + "=="))
     change(content)
@@ -89,7 +89,7 @@ def test_a_changed_certificate_is_tampered(token: str, keys: Path, change):
 
 
 def test_another_signature_algorithm_is_tampered(token: str, keys: Path):
-    """`none`, and HS256 with the public key as its secret, are the classic attacks on a signature."""
+    """Two classic attacks on a signature are the algorithm `none`, and HS256 with the public key as its secret."""
     claims = jwt.decode(token, options={"verify_signature": False})
     kid = {"kid": jwt.get_unverified_header(token)["kid"]}
     public = issuer.signing_issuer(keys).key.public_bytes_raw()
@@ -137,7 +137,7 @@ def test_the_picture_carries_the_credential(token: str, keys: Path, tmp_path: Pa
     assert credential.read_token(tmp_path / "baked.png") == token
     assert credential.read_token(tmp_path / "plain.png") == ""
     with Image.open(tmp_path / "baked.png") as image:
-        assert image.size[0] / image.size[1] == pytest.approx(297 / 210, abs=0.01)  # A4
+        assert image.size[0] / image.size[1] == pytest.approx(297 / 210, abs=0.01)  # This is the format A4.
 
 
 def test_any_name_can_be_drawn(tmp_path: Path):
@@ -227,7 +227,7 @@ def run(*arguments: object, home: Path) -> subprocess.CompletedProcess:
 
 def test_the_verify_command_reports_each_state(tmp_path: Path, token: str, keys: Path):
     valid = credential.sign(replace(AWARD, until=None), issuer.signing_issuer(keys), issuer.signing_key(keys))
-    then = datetime(2020, 1, 1, tzinfo=UTC)  # it has expired, whatever this machine's clock says
+    then = datetime(2020, 1, 1, tzinfo=UTC)  # The certificate has then expired, whatever this machine's clock says.
     over = replace(AWARD, since=then, until=then + timedelta(days=1))
     past = credential.sign(over, issuer.signing_issuer(keys), issuer.signing_key(keys))
     (tmp_path / "good.jwt").write_text(valid + "\n")

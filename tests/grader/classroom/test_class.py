@@ -168,7 +168,7 @@ def test_the_summary_shows_every_graded_cell(graded: Graded):
 
 
 def copy(graded: Graded, target: Path) -> Course:
-    """The graded course, for a test that changes it."""
+    """Return the graded course for a test that changes it."""
     shutil.copytree(graded.course.root, target, ignore=shutil.ignore_patterns("harness"))
     return Course(target)
 
@@ -257,7 +257,7 @@ def test_a_late_submission_loses_a_share_per_day(graded: Graded, tmp_path: Path)
     course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
     config = course.root / "nbgrader_config.py"
     config.write_text(config.read_text().replace("c.PerDay.share = 0.0", "c.PerDay.share = 0.1"))
-    with course.gradebook as gradebook:  # handed in a day and a half late
+    with course.gradebook as gradebook:  # This is a day and a half after the deadline.
         gradebook.find_assignment(name).duedate = datetime(2025, 12, 31, 0, 0)
         gradebook.db.commit()
     table, _ = export(course)

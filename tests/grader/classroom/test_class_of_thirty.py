@@ -1,4 +1,4 @@
-"""Tests that take minutes: a class of thirty, and autograding that is killed."""
+"""These tests take minutes: a class of thirty is graded, and autograding is killed."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Collecting with the real nbgrader from an exchange in which every user can write."""
+"""The real nbgrader collects submissions from an exchange in which every user can write."""
 
 import getpass
 import os
@@ -14,7 +14,7 @@ from grader.classroom.course import CONFIG, Course
 from grader.classroom.publishing import release
 
 NAME = "06_techniques"
-ME = getpass.getuser()  # the only student with an account on this machine
+ME = getpass.getuser()  # Only this student has an account on this machine.
 EARLY, LATE = "2026-01-02 03:04:05.000006 UTC", "2026-01-03 03:04:05.000006 UTC"
 
 
@@ -37,10 +37,11 @@ def submit(inbound: Path, student: str, stamp: str = EARLY, text: str = "{}") ->
 
 
 def collect(inbound: Path, *options: str) -> tuple[Course, str]:
-    """The course after `nbgrader collect`, and the log."""
+    """Run `nbgrader collect`, and return the course and the log."""
     root = inbound.parents[2]
     line = [Path(sys.executable).with_name("nbgrader"), "collect", NAME, *options]
-    environment = os.environ | {"PATH": programs_path()}  # as in an activated environment: nbgrader calls alembic
+    # nbgrader calls alembic, which must be on the path as in an activated environment.
+    environment = os.environ | {"PATH": programs_path()}
     done = subprocess.run(line, cwd=root, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return Course(root), done.stderr
@@ -87,7 +88,8 @@ def test_nobody_can_submit_in_the_name_of_another(inbound: Path, tmp_path: Path)
 
 def test_neither_a_name_nor_deep_folders_stop_the_collection(inbound: Path):
     submit(inbound, ME, text="mine")
-    for name in (f"+{NAME}+{EARLY}+x", f"z+{NAME}+nonsense+x"):  # no name, and an invalid time: nobody's
+    # One folder has no name, and the other one has an invalid time. So they belong to nobody.
+    for name in (f"+{NAME}+{EARLY}+x", f"z+{NAME}+nonsense+x"):
         (inbound / name).mkdir()
     deep = submit(inbound, ME, LATE)
     for _ in range(60):

@@ -1,4 +1,4 @@
-"""Commands before the first release, when there is no course yet."""
+"""Before the first release there is no course yet, and commands say so."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The sandboxed kernel that executes answers for display."""
+"""A kernel in the sandbox executes answers for display."""
 
 import nbformat
 import pytest
@@ -21,12 +21,14 @@ def shown(*cells: str) -> tuple[list, str]:
 
 
 def test_text_errors_and_pictures_are_shown(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(execute_for_display, "CELL_SECONDS", 100)  # a slow machine looks for fonts longer
+    # On a slow machine, matplotlib needs longer to look for fonts.
+    monkeypatch.setattr(execute_for_display, "CELL_SECONDS", 100)
     outputs, stopped = shown(
         "x = 6\nprint('hello')", "x * 7", "1 / 0", PICTURE, "import sys; print('w', file=sys.stderr)"
     )
     assert stopped == ""
-    kinds = [cell[-1].output_type for cell in outputs]  # matplotlib says that it looks for fonts
+    # Only the last output counts, because matplotlib may first print that it looks for fonts.
+    kinds = [cell[-1].output_type for cell in outputs]
     assert kinds == ["stream", "display_data", "error", "display_data", "stream"]
     assert outputs[0][0].text == "hello\n"
     assert outputs[1][0].data["text/plain"] == "42"

@@ -75,7 +75,7 @@ def test_formgrader_lists_all_submissions_with_their_points(graded: Graded, get:
 
 
 def shown(get: Callable[[str], str], student: str, assignment: str) -> str:
-    """The page on which an instructor gives points by hand."""
+    """Return the page on which an instructor gives points by hand."""
     notebooks = json.loads(get(f"formgrader/api/submitted_notebooks/{assignment}/{assignment}"))
     (id,) = [notebook["id"] for notebook in notebooks if notebook["student"] == student]
     return get(f"formgrader/submissions/{id}/")

@@ -1,4 +1,4 @@
-"""Importing submissions from folders and archives, with hostile names, and reading nbgrader's `submitted/`."""
+"""Submissions are imported from folders, archives and nbgrader's `submitted/`, also if they have hostile names."""
 
 import io
 import os
@@ -26,7 +26,7 @@ FILES = {
 
 @pytest.fixture
 def course(tmp_path: Path) -> Course:
-    """A course with one released assignment, with as much of it as the import needs."""
+    """Return a course with one released assignment. It has as much of a course as the import needs."""
     (tmp_path / "work" / "release" / NAME).mkdir(parents=True)
     return Course(tmp_path / "work")
 
@@ -228,6 +228,6 @@ def test_an_unwritable_file_does_not_stop_the_import(course: Course, tmp_path: P
 
 
 def test_a_submission_without_writable_files_still_counts(course: Course, tmp_path: Path):
-    """Its notebook's folder is a file. It is graded like a submission without a notebook."""
+    """The notebook's folder is a file here. The submission is graded like one without a notebook."""
     files = {f"eve/{NAME}.ipynb/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}.ipynb": NOTEBOOK}
     assert import_submissions.import_submissions(zipped(files, tmp_path / "class.zip"), course)[0] == 2

@@ -1,4 +1,4 @@
-"""The profiles of the contract between a submission and the grader."""
+"""The contract between a submission and the grader has profiles."""
 
 import pytest
 

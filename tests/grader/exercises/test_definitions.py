@@ -1,4 +1,4 @@
-"""The function exercises, without a sandbox: their test cases, references, named mistakes and public answers."""
+"""The function exercises are tested without a sandbox: test cases, references, named mistakes and public answers."""
 
 import inspect
 import math
@@ -25,7 +25,7 @@ from tests.conftest import REPOSITORY
 
 KEYS = [f"key {number}" for number in range(12)]
 COMPARED = [id for id in exercises.IDS if isinstance(exercises.get(id), Compared)]
-UNCITED = {"step_time", "pipeline_rate", "updates_made"}  # arithmetic that needs no paper
+UNCITED = {"step_time", "pipeline_rate", "updates_made"}  # These exercises are arithmetic that needs no paper.
 MISTAKES = [(id, mistake.name) for id in COMPARED for mistake in exercises.get(id).mistakes]
 
 
@@ -192,7 +192,10 @@ def test_the_bug_zoos_runs_keep_what_the_statement_promises():
 
 
 def test_the_compared_arms_are_as_far_apart_as_their_groups_say():
-    """In standard errors, by NumPy: variances of the one kind or the other differ in what they answer at the border."""
+    """NumPy computes how many standard errors the two arms differ by.
+
+    Near the border, the answer depends on which of two definitions of the variance is used.
+    """
     for key in KEYS:
         for case in test_cases.draw(exercises.get("compare_arms"), key).cases[:-3]:
             a, b = case.calls[0].values()
@@ -207,7 +210,7 @@ def test_the_compared_arms_are_as_far_apart_as_their_groups_say():
 
 
 def test_the_squared_error_is_that_of_drawn_batches():
-    """As an experiment: the mean over all batches of two that can be drawn, each as likely."""
+    """The mean over all batches of two that can be drawn agrees with the formula. All batches are equally likely."""
     gradients = [[1.0, -2.0], [4.0, 0.5], [-3.0, 2.5]]
     pairs = np.array([np.add(one, other) / 2 for one in gradients for other in gradients])
     measured = np.square(pairs - np.mean(gradients, axis=0)).sum(axis=1).mean()
@@ -228,8 +231,11 @@ def test_momentum_correction_does_what_pytorch_does_when_the_rate_changes():
 
 
 def test_the_ring_sends_what_its_steps_send():
-    """Counted in the steps of the exercise ring_step: the chunks that change, once for the sums and once more."""
-    workers, length, number = 4, 3, 8  # a chunk's numbers, and their bytes
+    """The steps of the exercise ring_step are made, and the chunks that change are counted.
+
+    Each chunk is sent once for the sums, and once more for the results.
+    """
+    workers, length, number = 4, 3, 8  # A chunk has 3 numbers, and each number has 8 bytes.
     chunks = [[[rank + 1.0] * length for _ in range(workers)] for rank in range(workers)]
     sent = 0
     for step in range(workers - 1):
@@ -240,7 +246,7 @@ def test_the_ring_sends_what_its_steps_send():
     assert sum(exercises.get("traffic").reference("ring", workers, size)) == 2 * sent * length * number
 
 
-# Shards: right ones in several styles, wrong ones with what is said of them.
+# These are right shards in several styles, and wrong shards with the sentences about them.
 
 
 def by_random(count: int, rank: int, size: int, seed: int, epoch: int) -> list[int]:
@@ -277,7 +283,7 @@ def seeded_by_rank(count, rank, size, seed, epoch):
     return by_random(count, rank, size, seed + rank, epoch)
 
 
-DRAWN = random.Random(1)  # the same numbers in each run of the tests: by chance two shards may go together
+DRAWN = random.Random(1)  # The seed is fixed, because by chance two random shards may fit together.
 
 
 def unseeded(count, rank, size, seed, epoch):
@@ -360,7 +366,7 @@ def test_wrong_shards_lose_their_own_points_and_are_explained(function: Callable
     assert result.points < 5 and any(advice in group.advice for group in result.groups)
 
 
-# What is said of an answer, and what can be one.
+# These tests are about the feedback on answers, and about what an answer may be.
 
 
 @pytest.mark.parametrize(
@@ -461,7 +467,7 @@ def test_what_is_shown_is_short_and_cannot_steer_a_terminal():
     assert shown("\x1b[2J\u202e<b>\ud800\n" + "x" * 1000) == " [2J <b>  " + "x" * 386 + " ..."
 
 
-# What a learner has.
+# These tests are about the files that a learner has.
 
 
 def test_the_public_test_cases_are_up_to_date():
@@ -490,7 +496,7 @@ def test_a_learner_sees_what_is_wrong(capsys):
 
 
 def test_a_function_that_writes_to_stderr_keeps_its_points(capsys):
-    """nbgrader gives nothing to a cell that does."""
+    """nbgrader gives no points to a cell that writes to stderr."""
 
     def noisy(*arguments):
         print("a warning", file=sys.stderr)
@@ -523,7 +529,10 @@ def test_only_an_exercise_without_answers_is_judged_by_its_properties():
 
 
 def test_in_a_notebook_the_cell_is_tried_by_itself_as_the_grader_will():
-    """A real kernel: an import in another cell serves the notebook, and would not serve the grader."""
+    """A real kernel runs the cell.
+
+    An import in another cell works in the notebook, but it would not work in the grader.
+    """
     body = "def trust_ratio(weights, direction, decay):\n    above = np.linalg.norm(weights)\n"
     body += "    below = np.linalg.norm(np.add(direction, np.multiply(decay, weights)))\n"
     body += "    return above / below if above * below else 1.0"

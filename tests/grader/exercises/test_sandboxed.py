@@ -1,4 +1,4 @@
-"""Learners' cells on test cases in the sandbox: right ones in several styles, wrong ones, hostile ones."""
+"""Learners' cells run on test cases in the sandbox. Some are right in several styles, some wrong, some hostile."""
 
 import json
 from pathlib import Path
@@ -308,7 +308,11 @@ def grade(cells: dict[str, str], key: str = "a key", isolation=Bubblewrap) -> di
 
 
 def is_clear(result: scoring.Score) -> bool:
-    """Whether a result has points in its bounds, and short printable text wherever points are missing."""
+    """Return whether a result is clear to a learner.
+
+    Its points must be within their bounds, and its text must be short and printable. There must be text wherever points
+    are missing.
+    """
     texts = [result.note, *(text for group in result.groups for text in (group.difference, group.advice))]
     return (
         0 <= result.points <= result.max == sum(group.max for group in result.groups)
@@ -516,7 +520,7 @@ def test_an_attack_on_what_asks_gains_nothing(attack: str, monkeypatch):
     assert points(grade({"trust_ratio": attack}, "k")) == {"trust_ratio": 0}
 
 
-# Whatever comes out of the sandbox.
+# These tests are about everything that can come out of the sandbox.
 
 SUITES = [test_cases.draw(exercises.get(id), "a key") for id in exercises.IDS]
 JSON = st.recursive(
@@ -546,7 +550,7 @@ def test_whatever_comes_out_of_the_sandbox_is_a_clear_result_without_points(cont
 @settings(max_examples=examples(1000), deadline=None)
 @given(st.sampled_from(SUITES), st.data())
 def test_any_values_in_the_right_places_are_a_clear_result(drawn: test_cases.TestSuite, data: st.DataObject):
-    """Answers of the right shape, some of them right: as near to a right result as made-up bytes come."""
+    """The results have the right shape, and some are right. So they are as near to a right result as possible."""
     numbers = st.integers(-5, 60) | st.floats() | st.lists(st.integers(-5, 60) | st.floats(), max_size=5)
     known = [case.right for case in drawn.cases if case.right]
     right = st.sampled_from([result.model_dump(exclude_defaults=True) for result in known] or [{"value": [0]}])

@@ -1,4 +1,4 @@
-"""What is measured of the files that a run has written: its checkpoint and its metrics."""
+"""The checkpoint and the metrics that a run has written are measured."""
 
 import json
 import pickle

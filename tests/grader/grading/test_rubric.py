@@ -1,4 +1,4 @@
-"""The rubric over made-up runs: a right one, and runs with one thing changed."""
+"""The rubric judges a made-up right run, and runs with one thing changed."""
 
 import dataclasses
 import math
@@ -108,10 +108,10 @@ def test_nothing_is_excused_where_the_workers_were_not_in_touch_or_stopped_at_on
 @pytest.mark.parametrize(
     ("rates", "share"),
     [
-        ([0.4] * 20, 5),  # scaled, not warmed up
-        ([0.1] * 20, 0),  # neither
-        ([0.025, 0.05, 0.1] + [0.1] * 17, 5),  # warmed up, not scaled
-        ([0.4, 0.8, 1.6] + [1.6] * 17, 5),  # scaled twice
+        ([0.4] * 20, 5),  # The rate is scaled, but not warmed up.
+        ([0.1] * 20, 0),  # The rate is neither scaled nor warmed up.
+        ([0.025, 0.05, 0.1] + [0.1] * 17, 5),  # The rate is warmed up, but not scaled.
+        ([0.4, 0.8, 1.6] + [1.6] * 17, 5),  # The rate is scaled twice.
         ([0.1, 0.2, 0.4] + [0.1] * 17, 10),
     ],
 )
@@ -178,7 +178,7 @@ def test_gpus_are_shared_where_there_are_fewer_than_workers():
         (["cuda:0", "cuda:1"] * 2, 2, True),
         (["cuda:0"] * 3 + ["cuda:1"], 2, False),
         ([f"cuda:{rank}" for rank in range(4)], 4, True),
-        (["cpu"] * 4, 4, True),  # a Horovod without CUDA
+        (["cpu"] * 4, 4, True),  # This is a Horovod without CUDA.
     ]:
         result = judged(right_run(workers=on(devices), gpus=gpus))
         assert ("device" not in unmet(result)) == met, devices

@@ -1,4 +1,4 @@
-"""Learners' notebooks: made from the lessons' texts alone, always the same, without answers, as nbgrader wants them."""
+"""Learners' notebooks are made from the lessons' texts. They have no answers, and nbgrader accepts them."""
 
 import ast
 import inspect
@@ -27,7 +27,7 @@ PARAMETERS = '# %% tags=["parameters"]\nworkers = 4\n'
 
 
 def marked(answer: str) -> str:
-    """A right answer with its body between nbgrader's markers."""
+    """Return a right answer with its body between nbgrader's markers."""
     head, body = answer.strip("\n").split(":\n", 1)
     return f"{head}:\n    ### BEGIN SOLUTION\n{body}\n    ### END SOLUTION\n"
 
@@ -46,7 +46,7 @@ LESSONS = build.lessons(build.SOLUTIONS)
 
 @pytest.fixture
 def solutions(tmp_path: Path) -> Path:
-    """A folder with the samples and a file that is no lesson."""
+    """Return a folder with the samples and a file that is not a lesson."""
     folder = tmp_path / "solutions"
     folder.mkdir()
     for name, text in SAMPLES.items():
@@ -121,26 +121,26 @@ def test_a_locked_cell_is_nbgraders_to_grade_and_worth_100_points(solutions: Pat
     assert (is_locked(cell), is_solution(cell), is_grade(cell)) == (True, False, True)
 
 
-# Whatever lessons there are.
+# These tests are about all lessons, whichever there are.
 
 EVERY = [*SAMPLES, *LESSONS]
 
 
 @pytest.fixture(params=EVERY, ids=lambda source: source if isinstance(source, str) else source.stem)
 def lesson(request: pytest.FixtureRequest, solutions: Path) -> Path:
-    """A sample, or a lesson of the course."""
+    """Return a sample, or a lesson of the course."""
     return solutions / request.param if isinstance(request.param, str) else request.param
 
 
 def test_nbgrader_and_jupyter_accept_every_notebook(lesson: Path):
     for made in (build.learner(lesson), build.solved(lesson)):
         text = build.text(made)
-        reads(text, as_version=4)  # raises what nbgrader's own validator finds
+        reads(text, as_version=4)  # This raises an error if nbgrader's own validator finds a problem.
         nbformat.validate(nbformat.reads(text, as_version=4))
 
 
 def parts(text: str) -> tuple[list[str], list[str]]:
-    """A text's lines outside and inside its solutions, stripped."""
+    """Return the stripped lines of a text outside and inside of its solutions."""
     outside, inside, now = [], [], False
     for line in map(str.strip, text.splitlines()):
         if "BEGIN SOLUTION" in line or "END SOLUTION" in line:
@@ -185,14 +185,14 @@ def test_the_committed_notebooks_are_what_the_lessons_build_to():
 
 @pytest.mark.parametrize("id", exercises.IDS)
 def test_a_statement_reads_in_a_notebook_as_it_was_written(id: str):
-    """Nothing in it is taken for emphasis, a tag, a formula or a list by accident."""
+    """No part of a statement is taken for emphasis, a tag, a formula or a list by accident."""
     statement = exercises.get(id).statement
     shown = unescape(re.sub(r"<[^>]+>", "", markdown2html_mistune(statement)))
     bare = re.sub(r"^\s*[-*] |`", "", statement, flags=re.MULTILINE)
     assert shown.split() == bare.split()
 
 
-# What is refused.
+# These tests are about texts that are refused.
 
 BEGIN, END = "    ### BEGIN SOLUTION\n", "    ### END SOLUTION\n"
 REFUSED = {
@@ -243,7 +243,7 @@ def test_an_exercise_in_two_lessons_is_refused(solutions: Path):
 
 
 def checked(capsys) -> tuple[int, list[str]]:
-    """Exit status and complaints of `python -m grader build --check`."""
+    """Return the exit status and the messages of `python -m grader build --check`."""
     status = main(["build", "--check"])
     return status, capsys.readouterr().err.splitlines()
 

@@ -1,4 +1,4 @@
-"""A learner's copy of the course: what is not in it, and that exercises are checked there all the same."""
+"""A learner's copy of the course has no answers, and exercises are checked there all the same."""
 
 import os
 import re

@@ -45,7 +45,7 @@ ALLOWED = {
 
 
 def drawn_run(settings: Profile = PROFILE) -> Evidence:
-    """A right run with something to draw in each picture."""
+    """Return a right run with something to draw in each picture."""
     sent = [(update, update * 10_000_000) for update in range(settings.updates() + 1)]
     accuracies = np.linspace(0.4, 0.9, settings.epochs)
     return right_run(
@@ -75,7 +75,7 @@ def right_page() -> str:
 
 
 class Reader(HTMLParser):
-    """What a browser reads: elements with attributes, and the text in them. All elements must be closed."""
+    """Read a page like a browser: elements with their attributes, and the text in them. All elements must be closed."""
 
     def __init__(self, text: str):
         super().__init__()
@@ -107,7 +107,7 @@ class Reader(HTMLParser):
 
 
 def harmless(text: str) -> Reader:
-    """Assert that the page runs nothing, fetches nothing and steers no terminal."""
+    """Assert that the page runs nothing, fetches nothing and does not control a terminal."""
     page = Reader(text)
     assert {tag for tag, _ in page.elements} <= ALLOWED
     for tag, attributes in page.elements:
@@ -281,7 +281,7 @@ def test_the_strip_of_many_updates_keeps_the_update_in_which_workers_differ():
 
 
 def hostile_run() -> Evidence:
-    """Every field that a submission fills holds something that it should not."""
+    """Return a run in which every field that a submission fills holds something that it should not hold."""
     evidence = drawn_run()
     numbers = itertools.cycle([math.nan, math.inf, -math.inf, 1e300, -1e300, -1.0, 0.0, 5e-324, 0.5])
     for rank, each in enumerate(evidence.workers):
@@ -309,7 +309,7 @@ def test_a_hostile_run_puts_nothing_into_the_page_but_words():
     text = html_report.render(hostile_report(), hostile_run())
     page = harmless(text)
     assert "<script" not in text and len(text) < 2_000_000
-    assert text.count("&lt;script&gt;alert(1)") > 20  # shown, as words
+    assert text.count("&lt;script&gt;alert(1)") > 20  # The markup is shown as text.
     assert "$x_1$" in page.text and "{{ 7 * 7 }}" in page.text
     assert "not finite or too large" in page.text
 
@@ -342,7 +342,10 @@ def test_any_numbers_can_be_drawn(losses: list, rates: list, rank: int):
 
 
 def seconds_and_bytes(judged: Report, evidence: Evidence, path: Path) -> tuple[float, int]:
-    """CPU seconds, which do not depend on what else the machine does, and size of the page."""
+    """Return the CPU seconds and the size of a page.
+
+    CPU seconds do not depend on what else the machine does.
+    """
     started = time.process_time()
     html_report.write(judged, evidence, path)
     return time.process_time() - started, path.stat().st_size
@@ -366,7 +369,7 @@ def test_an_endless_run_costs_little_more(tmp_path: Path):
 
 
 def luminance(color: str) -> float:
-    """Relative luminance, 0 to 1, of `#rrggbb` (WCAG 2.2)."""
+    """Return the relative luminance, 0 to 1, of a colour `#rrggbb` (WCAG 2.2)."""
     parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]

@@ -1,4 +1,4 @@
-"""The report in the terminal."""
+"""The report is shown in the terminal."""
 
 import io
 

@@ -1,4 +1,4 @@
-"""Horovod's timeline: the real one is read, a broken or hostile one does no harm."""
+"""A real timeline of Horovod is read, and a broken or hostile one does no harm."""
 
 import json
 import math
@@ -35,7 +35,10 @@ GRADIENTS = {"1.bias", "1.weight", "0.bias", "0.weight"}
 
 
 def trace(updates: list[list[str]], close: bool = True) -> bytes:
-    """A timeline as Horovod writes it: each update computes for 100 ms, then exchanges its tensors for 10 ms each."""
+    """Return a timeline as Horovod writes it.
+
+    Each update computes for 100 ms, and then exchanges each of its tensors for 10 ms.
+    """
     names = list(dict.fromkeys(name for update in updates for name in update))
     marks, now = [], 1_000_000
     for pid, name in enumerate(names, start=1):
@@ -98,7 +101,7 @@ def test_one_update_is_from_the_middle_and_begins_with_what_was_computed():
     update = timeline.one_update(timeline.read(plain(9)))
     assert [event.phase for event in update[:2]] == [timeline.COMPUTE, "NEGOTIATE_ALLREDUCE"]
     assert math.isclose(update[0].seconds, 0.1, abs_tol=1e-6)
-    assert 1.3 < update[0].start < 1.8  # of 1.0 to 2.1
+    assert 1.3 < update[0].start < 1.8  # The nine updates last from 1.0 s to 2.1 s.
     assert len(update) == 1 + 2 * 3
 
 
@@ -113,7 +116,7 @@ def test_an_update_with_an_epochs_metrics_is_not_the_usual_one():
 def test_tensors_that_get_a_new_number_at_each_call_are_told_apart_by_shape():
     calls = [[f"allreduce.noname.{2 * call}", f"allreduce.noname.{2 * call + 1}"] for call in range(4)]
     content = trace(calls)
-    for call in range(4):  # the same two shapes in each update
+    for call in range(4):  # Each update has the same two shapes.
         content = content.replace(f'"[{2 * call + 1}]"'.encode(), b'"[16, 3]"').replace(
             f'"[{2 * call + 2}]"'.encode(), b'"[16]"'
         )
@@ -127,7 +130,7 @@ def test_there_is_no_update_without_events():
 
 
 def check(content: bytes) -> None:
-    """Whatever the content, phases are valid, few, and one update can be picked."""
+    """Assert that phases are valid and few, and that one update can be chosen, whatever the content is."""
     events = timeline.read(content)
     assert len(events) <= timeline.MAX_MARKS
     for event in [*events, *timeline.one_update(events)]:
