@@ -1,4 +1,4 @@
-"""The texts in Markdown name what exists."""
+"""The texts in Markdown name only files and commands that exist."""
 
 import re
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 from tests.conftest import REPOSITORY
 
 TEXTS = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((REPOSITORY / "docs").glob("*.md")))]
-MAX_CHARACTERS = 120  # of a line, as in the code
-WRITTEN_LATER = ("grader/work", "runs", "notebooks/my_assignment")  # what commands write, and git ignores
+MAX_CHARACTERS = 120  # A line in these texts has at most as many characters as a line of code.
+WRITTEN_LATER = ("grader/work", "runs", "notebooks/my_assignment")  # Commands write these, and git ignores them.
 PARTS = ("source_code", "lessons", "grader", "benchmarks", "solutions", "notebooks", "docs", "tests", "runs")
 
 
@@ -35,7 +35,7 @@ def test_no_line_is_too_long(text: str):
 
 
 def test_each_place_for_a_change_exists_and_holds_the_name_that_is_given():
-    """The table says for instance: `grader/run/watchdog.py`, `START_SECONDS`."""
+    """A row of the table has for instance the file `grader/run/watchdog.py` and the name `START_SECONDS`."""
     table = (REPOSITORY / "CONTRIBUTING.md").read_text().partition("## Where do I change")[2].partition("\n## ")[0]
     rows = [line.split("|")[2] for line in table.splitlines() if line.startswith("| ") and "`" in line.split("|")[2]]
     assert len(rows) > 20

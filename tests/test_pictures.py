@@ -9,9 +9,10 @@ from docs.pictures.svg import WIDTH
 from tests.conftest import REPOSITORY
 
 FOLDER = REPOSITORY / "docs" / "pictures"
-PHONE_PIXELS = 358  # the width of a picture in a text on a phone: 390 pixels less the margins
-LEAST_PIXELS = 11  # of text, so that it can be read
-WIDEST_LETTER = 0.62  # of a font's size: the mean over a word in a wide or monospaced font
+PHONE_PIXELS = 358  # pixels: the width of a picture in a text on a phone, which is 390 pixels less the margins
+LEAST_PIXELS = 11  # pixels: the smallest size of text that can be read
+# The width of a letter as a share of the font's size. It is the mean over a word in a wide or monospaced font.
+WIDEST_LETTER = 0.62
 SVG = "{http://www.w3.org/2000/svg}"
 
 

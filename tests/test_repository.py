@@ -1,4 +1,4 @@
-"""What holds for the repository as a whole."""
+"""These tests are about the repository as a whole."""
 
 import ast
 import json
@@ -33,7 +33,7 @@ def test_the_lock_has_no_index_no_hash_and_no_local_version():
 
 
 def test_conda_gives_the_same_versions_as_the_lock():
-    """conda brings Python, its pip and what Horovod is compiled with; everything else comes from the lock itself."""
+    """conda installs Python, pip and the tools to compile Horovod. Everything else comes from the lock itself."""
     environment = yaml.safe_load((REPOSITORY / "environment.yml").read_text())
     *brought, from_pip = environment["dependencies"]
     assert from_pip == {"pip": ["-r requirements.txt"]}
@@ -59,7 +59,7 @@ def test_links_between_texts_lead_somewhere():
 
 
 def test_each_library_that_is_imported_is_declared_with_its_reason():
-    """A library that comes along with another one may leave with it."""
+    """A library that is installed only because another one needs it may disappear together with that one."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     declared = {re.match(r"[\w-]+", line)[0].lower() for line in project["project"]["dependencies"]} | {"horovod"}
     own = {"cifar", "lessons", "benchmarks", "grader", "install", "observation"}
@@ -77,12 +77,12 @@ def test_each_library_that_is_imported_is_declared_with_its_reason():
                 assert not brought or brought & declared, f"{name}: {top}, of {brought}"
 
 
-SEEDS = 10  # a variant, at the least
+SEEDS = 10  # Each variant has at least this many seeds.
 
 
 @pytest.mark.parametrize("name", ["full", "fast"])
 def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
-    """Over several seeds per variant, of the reference and the naive conversion as they are now."""
+    """The target is tested over several seeds of the current reference and of the current naive conversion."""
     settings = contract.load(name)
     low, high = calibrate.bounds(settings)
     assert low < settings.target < high
@@ -94,9 +94,9 @@ def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
             assert run["settings"] == {key: value for key, value in vars(settings).items() if key != "target"}
 
 
-# Results that nobody can repeat exactly, by folder. They were measured at a commit with changes that were not in it,
-# or at one that is not in this history. They wait for a machine with bfloat16, as the claims' other seeds had, or for a
-# quiet one. A folder leaves this list when it has been measured again; none may be added.
+# These are the numbers of results, by folder, that nobody can repeat exactly. They were measured at a commit that is
+# not in this history, or with changes that were not committed. They wait for a machine with bfloat16 or a quiet one.
+# A folder leaves this list when it has been measured again. No folder may be added.
 TO_MEASURE_AGAIN = {
     "C03": 5,
     "C04": 3,
@@ -128,7 +128,7 @@ TO_MEASURE_AGAIN = {
 
 
 def test_each_result_names_a_commit_of_this_history():
-    """So that anyone can check it out and repeat the result."""
+    """Anyone can check out this commit and repeat the result."""
     assert not (REPOSITORY / ".git" / "shallow").exists(), "this test needs the whole history: git fetch --unshallow"
     listed = subprocess.run(["git", "rev-list", "HEAD"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     commits = {commit[:12] for commit in listed.stdout.split()}

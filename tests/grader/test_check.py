@@ -1,4 +1,4 @@
-"""Real runs on four workers, on the fast profile: right, wrong and broken submissions, and what is left of them."""
+"""Right, wrong and broken submissions run on four real workers, with the fast profile, and leave nothing behind."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def grade(submission: Path, root: Path, size: str = "fast") -> Report:
 
 
 def workers_left(root: Path) -> list[psutil.Process]:
-    """Processes whose command line or environment still names this run."""
+    """Return the processes whose command line or environment still names this run."""
     left = []
     for process in psutil.process_iter():
         try:

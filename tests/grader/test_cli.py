@@ -1,4 +1,4 @@
-"""What the grader's command line answers before a run starts."""
+"""The grader's command line answers before a run starts."""
 
 from pathlib import Path
 

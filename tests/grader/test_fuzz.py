@@ -1,4 +1,4 @@
-"""Whatever bytes a learner hands over or a run leaves: a value or the one expected error, of one line, in time."""
+"""Random bytes from a learner or a run give a value, or the one expected error with one line, in limited time."""
 
 import contextlib
 import gzip
@@ -44,17 +44,19 @@ from grader.sandbox.guest_scripts import classify_images
 from grader.submission import intake, notebook
 from tests.conftest import examples
 
-SECONDS = 5  # of computing for one example, at most
+SECONDS = 5  # seconds: the most computing time for one example
 fuzz = settings(
     max_examples=examples(1000),
-    deadline=None,  # of the clock; computing time is limited below, for others may use the machine
+    # The tests limit computing time instead of the time on the clock, because other programs may use the machine.
+    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
-)  # archives and checkpoints are large for hypothesis; the fixtures are folders and a process, which examples share
+    # hypothesis would warn of large archives and checkpoints, and of fixtures that all examples share.
+)
 
 
 @contextlib.contextmanager
 def in_time() -> Iterator[None]:
-    """Fails a test that computes for longer, also in an endless loop."""
+    """Make a test fail if it computes for more than `SECONDS`, also in an endless loop."""
     signal.signal(signal.SIGPROF, lambda *_: pytest.fail(f"more than {SECONDS} s of computing"))
     signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
@@ -64,12 +66,15 @@ def in_time() -> Iterator[None]:
 
 
 def is_line(message: object) -> bool:
-    """Whether a learner can be shown it: one line, not endless, nothing in it that steers a terminal."""
+    """Return whether a message can be shown to a learner.
+
+    It must be one line of limited length, and it must not control a terminal.
+    """
     text = str(message)
     return 0 < len(text) < 1000 and text.isprintable()
 
 
-# JSON of which anything may be wrong, and damage to bytes
+# These strategies make JSON in which anything may be wrong, and damage bytes.
 
 TOKENS = {
     "@huge": "1e999999", "@long": "9" * 5000, "@longer": "0." + "1" * 20_000, "@nan": "NaN", "@inf": "-Infinity",
@@ -80,7 +85,7 @@ TOKENS = {
 
 
 def mostly(usual: st.SearchStrategy, odd: st.SearchStrategy) -> st.SearchStrategy:
-    """Something odd in a fourth of the examples."""
+    """Return a strategy that gives something odd in a fourth of the examples."""
     return st.integers(0, 3).flatmap(lambda number: odd if number == 3 else usual)
 
 
@@ -96,7 +101,7 @@ values = st.recursive(
 
 
 def as_json(value: object) -> str:
-    """JSON, with what Python would not write in place of its names."""
+    """Return JSON in which the names in TOKENS are replaced by text that Python would not write."""
     text = json.dumps(value)
     for name, token in TOKENS.items():
         text = text.replace(f'"{name}"', token)
@@ -124,13 +129,13 @@ def damaged(content: bytes, damage: list[tuple[str, int, int, bytes]]) -> bytes:
     return content
 
 
-# Notebooks
+# These tests are about notebooks.
 
 IDS = ["ring_step", "warmup_factor", "shard"]
 
 
 def real_cells() -> list[dict]:
-    """The cells of a released notebook, each answer known by its grade_id and by its cell id."""
+    """Return the cells of a released notebook. Each answer has its name as its grade_id and as its cell id."""
     cells = [nbformat.v4.new_markdown_cell("# Ring"), nbformat.v4.new_code_cell("import torch")]
     for id in IDS:
         nbgrader = {"grade_id": id, "grade": False, "locked": False, "solution": True, "schema_version": 3}
@@ -159,7 +164,7 @@ changes = st.lists(
 
 
 def change(cells: list, kind: str, place: int, other: int, value: object) -> None:
-    """One thing that can happen to a notebook's cells."""
+    """Make one change that can happen to the cells of a notebook."""
     if kind == "junk" or not cells:
         return cells.insert(place, value)
     place, other = place % len(cells), other % len(cells)
@@ -178,7 +183,7 @@ def change(cells: list, kind: str, place: int, other: int, value: object) -> Non
 
 
 def read_notebook(content: bytes) -> notebook.Answers | None:
-    """The answers if they hold together; None if the notebook was refused with one line."""
+    """Return the answers after checking them, or None if the notebook was refused with one line."""
     try:
         with in_time():
             answers = notebook.answers(content, IDS)
@@ -215,7 +220,7 @@ def test_a_changed_notebook_gives_the_untouched_answers(changed: list, damage: l
 
 
 def grade_id(cell: object) -> str | None:
-    """The name of a cell in nbgrader's metadata, None where it has none."""
+    """Return the name of a cell in nbgrader's metadata, or None if it has none."""
     for key in ("metadata", "nbgrader", "grade_id"):
         cell = cell.get(key) if isinstance(cell, dict) else None
     return cell if isinstance(cell, str) else None
@@ -234,7 +239,7 @@ def test_any_json_or_bytes_are_a_notebook_or_one_line(content: bytes):
     read_notebook(content)
 
 
-# Submissions: names, archives, folders
+# These tests are about submissions: their names, archives and folders.
 
 TRICKS = [
     "../train.py", "/etc/passwd", "a/../b", "..", ".", "./train.py", "a//b", "train.py/", "", "C:\\a.py", "a\\b", "~",
@@ -249,7 +254,10 @@ contents = st.binary(max_size=20) | st.sampled_from([b"", b"print(1)\n", bytes(3
 
 
 def harmless(name: str) -> bool:
-    """Whether a name that was let in is one: written here without a look at how the intake does it."""
+    """Return whether a name that was accepted is harmless.
+
+    This is written independently of the intake's own rule.
+    """
     parts = name.split("/")
     letters = [letter for part in parts for letter in part]
     return (
@@ -265,14 +273,14 @@ def harmless(name: str) -> bool:
 
 @pytest.fixture
 def room() -> Iterator[Path]:
-    """A folder for one example after another, in memory where there is one."""
+    """Yield a folder for one example after another. It is in memory if the machine has such a file system."""
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         yield Path(folder).resolve()
 
 
 def take(submission: Path, room: Path) -> dict[str, bytes] | None:
-    """What comes out of a submission that lies alone in `room`, checked; None if it was refused with one line."""
+    """Return the checked files of a submission that is alone in `room`, or None if it was refused with one line."""
     target = room / "out" / "target"
     try:
         with in_time():
@@ -304,12 +312,12 @@ headers = st.tuples(any_names, contents, mostly(st.just(b"0"), types), mostly(st
 
 
 def as_tar(members: list, style: int, packed: bool) -> bytes:
-    """A tar archive made by hand, so that each header may say what it likes of its size."""
+    """Return a tar archive that is made by hand, so that a header can give any size."""
     blocks = []
     for name, content, kind, size in members:
         header = tarfile.TarInfo(name)
         header.type, header.linkname, header.size = kind, "/etc/passwd", len(content) if size is None else size
-        with contextlib.suppress(ValueError, UnicodeError):  # the format cannot say it
+        with contextlib.suppress(ValueError, UnicodeError):  # The format may not be able to express this header.
             padded = content.ljust(-(-len(content) // 512) * 512, b"\0")
             blocks += [header.tobuf(style, "utf-8", "surrogateescape"), padded]
     whole = b"".join(blocks) + bytes(1024)
@@ -317,7 +325,10 @@ def as_tar(members: list, style: int, packed: bool) -> bytes:
 
 
 def as_zip(members: list, patches: list[tuple[int, int, bytes]]) -> bytes:
-    """A zip archive, then `patches`: new bytes in the n-th entry of its directory, so that it lies about the entry."""
+    """Return a zip archive that is changed by `patches`.
+
+    A patch has new bytes for the n-th entry of the archive's directory, so that the directory lies about this entry.
+    """
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive, warnings.catch_warnings(action="ignore"):
         for name, content, kind, _ in members:
@@ -333,7 +344,8 @@ def as_zip(members: list, patches: list[tuple[int, int, bytes]]) -> bytes:
 
 
 UNIX = {b"1": stat.S_IFREG, b"2": stat.S_IFLNK, b"3": stat.S_IFCHR, b"5": stat.S_IFDIR, b"6": stat.S_IFIFO}
-ZIP_FIELDS = [6, 8, 10, 16, 20, 24, 28, 30, 32, 38, 40, 42, 46]  # flags, method, check sum, sizes, lengths, mode, place
+# These are the offsets of the flags, method, check sum, sizes, lengths, mode and position in an entry of the directory.
+ZIP_FIELDS = [6, 8, 10, 16, 20, 24, 28, 30, 32, 38, 40, 42, 46]
 patches = st.lists(st.tuples(st.integers(0, 9), st.sampled_from(ZIP_FIELDS), bits), max_size=3)
 members = st.lists(headers, max_size=5).map(lambda some: [("train.py", b"print(1)\n", b"0", None), *some])
 STYLES = [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT]
@@ -367,8 +379,11 @@ things = st.lists(
 
 
 def make(path: Path, content: bytes, kind: str) -> None:
-    """Put something on the disk, or nothing where that cannot be, or where it would lie elsewhere."""
-    with contextlib.suppress(OSError, ValueError):  # ValueError: a name that no disk can hold
+    """Put something on the disk.
+
+    Nothing is made if this is impossible, or if it would be outside of the folder.
+    """
+    with contextlib.suppress(OSError, ValueError):  # A ValueError comes from a name that no disk can hold.
         if path.parent.resolve() != path.parent or os.path.lexists(path):
             return
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -395,7 +410,7 @@ def test_any_folder_is_a_clean_folder_or_one_line(room: Path, lie_there: list):
     take(room / "in", room)
 
 
-# What a run leaves: figures and observations
+# These tests are about what a run leaves: metrics and observations.
 
 
 COUNTS = {
@@ -405,10 +420,13 @@ COUNTS = {
 
 
 def lines_of(model: type) -> st.SearchStrategy[dict]:
-    """Lines that are of `model` more often than not: by its own types, or with anything at all in a field or two."""
+    """Return a strategy for lines that fit `model` in most examples.
+
+    In the other examples, one or two fields hold anything at all.
+    """
     if issubclass(model, BaseModel):
         types = {name: whole_type(field) for name, field in model.model_fields.items()}
-    else:  # a line of a worker's log: most of its numbers are counts
+    else:  # In a line of a worker's log, most of the numbers are counts.
         types = {name: COUNTS.get(name, hint) for name, hint in get_type_hints(model).items()}
     fields = {name: st.from_type(hint) for name, hint in types.items()}
     odd = st.dictionaries(st.sampled_from([*fields, "other"]), values, max_size=2)
@@ -416,7 +434,7 @@ def lines_of(model: type) -> st.SearchStrategy[dict]:
 
 
 def whole_type(field: FieldInfo) -> object:
-    """A field's type with its bounds."""
+    """Return the type of a field with its bounds."""
     return Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation
 
 
@@ -432,7 +450,7 @@ def numbered(lines: list[dict], key: str) -> list[dict]:
 
 
 def in_order(lines: st.SearchStrategy[dict], key: str) -> st.SearchStrategy[list]:
-    """Some lines with 1, 2, 3 ... under `key`, and perhaps an odd one at the end."""
+    """Return a strategy for lines with 1, 2, 3 ... under `key`, and perhaps an odd line at the end."""
     odd = st.builds(lambda line, value: [line | {key: value}], lines, values) | st.lists(values, max_size=2)
     right = st.lists(lines, max_size=3).map(partial(numbered, key=key))
     return st.builds(list.__add__, right, mostly(st.just([]), odd))
@@ -475,14 +493,14 @@ def test_any_observation_is_a_worker(room: Path, first: object, updates: list, r
     assert isinstance(so_far, int) and 0 <= so_far < 2**63
 
 
-# Checkpoints, read in a process of its own: in the grader that is in a sandbox
+# These tests are about checkpoints. They are read in another process. In the grader, that process is in a sandbox.
 
 WIDTH = 1
-MEMORY_BYTES = 8 * 2**30  # of addresses; PyTorch alone takes 3 GiB
+MEMORY_BYTES = 8 * 2**30  # bytes of address space: PyTorch alone takes 3 GiB
 
 
 def read_checkpoints(connection: Connection) -> None:
-    """Answer each checkpoint with what came of it: `["network" or "refused", message]`, or the unexpected error."""
+    """Answer each checkpoint with `["network" or "refused", message]`, or with the name of an unexpected error."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     torch.set_num_threads(1)
     while True:
@@ -497,7 +515,7 @@ def read_checkpoints(connection: Connection) -> None:
 
 
 class Reader:
-    """Reads checkpoints in a process, in another one after that has died."""
+    """Read checkpoints in another process. A new process is started if the last one has died."""
 
     def __init__(self):
         self.process = None
@@ -510,7 +528,7 @@ class Reader:
         other.close()
 
     def read(self, content: bytes) -> list[str]:
-        """What came of a checkpoint."""
+        """Return what happened to a checkpoint."""
         if self.process is None:
             self.start()
         self.connection.send_bytes(content)
@@ -551,7 +569,7 @@ def good_state() -> OrderedDict:
 
 @cache
 def good_files() -> dict[str, bytes]:
-    """The files in a real checkpoint, which is a zip archive."""
+    """Return the files in a real checkpoint, which is a zip archive."""
     with zipfile.ZipFile(io.BytesIO(saved(good_state()))) as archive:
         return {info.filename: archive.read(info) for info in archive.infolist()}
 
@@ -565,13 +583,13 @@ def zipped(files: dict[str, bytes]) -> bytes:
 
 
 def with_pickle(content: bytes) -> bytes:
-    """A real checkpoint's archive with another pickle in it."""
+    """Return the archive of a real checkpoint with another pickle in it."""
     return zipped({name: content if name.endswith("data.pkl") else old for name, old in good_files().items()})
 
 
 @cache
 def good_steps() -> tuple[bytes, ...]:
-    """A real checkpoint's pickle, one instruction after another."""
+    """Return the instructions of the pickle in a real checkpoint."""
     whole = next(content for name, content in good_files().items() if name.endswith("data.pkl"))
     starts = [place for *_, place in pickletools.genops(whole)]
     return tuple(whole[start:end] for start, end in pairwise([*starts, len(whole)]))
@@ -668,7 +686,7 @@ logits = mostly(st.just(bytes(80)), st.sampled_from([0, 40, 79, 120]).map(bytes)
 @fuzz
 @given(answer_lines, logits, damages)
 def test_any_answer_about_a_checkpoint_is_logits_or_one_line(line: object, rest: bytes, damage: list):
-    """The process that loads a checkpoint may be the checkpoint's before it answers."""
+    """A checkpoint may take control of the process that loads it, so the process's answer is not trusted."""
     content = damaged(as_lines([line], "\n") + rest, damage)
     try:
         with in_time():

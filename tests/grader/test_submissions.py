@@ -1,4 +1,4 @@
-"""Every submission of tests/submissions on four real workers, each on its profile: graded as expected, nothing left."""
+"""Every submission of tests/submissions runs on four real workers, is graded as expected, and leaves nothing behind."""
 
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from tests.support.submission_suite import SUBMISSIONS, Outcome, Submission
 
 ALL = submission_suite.submissions()
 ROWS = {*range(1, 46)}
-ELSEWHERE = {19, 36, 42, 43, 44}  # 19 needs GPUs (made-up evidence in its stead); the others belong to the intake
+# Threat 19 needs GPUs and is tested with made-up evidence. The other threats are tested with the intake.
+ELSEWHERE = {19, 36, 42, 43, 44}
 FOLDERS = {f"{path.parent.parent.name}/{path.parent.name}" for path in SUBMISSIONS.glob("*/*/train.py")}
 
 

@@ -1,4 +1,7 @@
-"""The set-up's decisions and messages; that it works as a whole is shown by every run of `make` on a bare machine."""
+"""The set-up makes the right decisions and prints the right messages.
+
+Every run of `make` on a bare machine shows that the set-up works as a whole.
+"""
 
 import importlib.util
 import json
@@ -32,7 +35,7 @@ def copy_of_the_repository(folder: Path) -> Path:
 
 
 def test_missing_system_packages_are_named_in_one_line_with_the_command(tmp_path: Path):
-    """A machine without compilers and without apt-get: the path leads nowhere."""
+    """The path leads nowhere, so this machine has no compilers and no apt-get."""
     script = copy_of_the_repository(tmp_path)
     done = subprocess.run([sys.executable, script], env={"PATH": "/nonexistent"}, capture_output=True, text=True)
     assert done.returncode == 1
@@ -97,7 +100,10 @@ def test_an_environment_that_cannot_be_made_is_said_in_a_line(tmp_path: Path):
 
 
 def test_an_interrupt_ends_with_the_command_that_goes_on(tmp_path: Path):
-    """Interrupted as on Ctrl-C, which its children get as well, while it makes the environment."""
+    """The set-up is interrupted while it makes the environment.
+
+    Its children get the signal, too, as with Ctrl-C.
+    """
     process = subprocess.Popen(
         [sys.executable, INSTALL], env=os.environ | {"COURSE_ENV": str(tmp_path / "env")}, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
@@ -114,7 +120,7 @@ def test_an_interrupt_ends_with_the_command_that_goes_on(tmp_path: Path):
     [(0, [""]), (1, ["CUDA", ""]), (3, ["CUDA", ""]), (4, ["NCCL", "CUDA", ""])],
 )
 def test_nccl_exchanges_gradients_where_each_worker_has_a_gpu(gpus: int, with_what: list[str], install, monkeypatch):
-    """And where that build fails, the next one is without NCCL, and the last one without CUDA."""
+    """If the build with NCCL fails, the next one is without NCCL, and the last one is without CUDA."""
     monkeypatch.setattr(install.subprocess, "check_output", lambda *a, **k: json.dumps(["13.0", gpus]))
     monkeypatch.setattr(install, "toolkit", lambda: Path("/usr/local/cuda"))
     found = [flags.get("HOROVOD_GPU_OPERATIONS", flags.get("HOROVOD_GPU", "")) for flags in install.builds()]
@@ -152,7 +158,7 @@ def test_a_build_with_cuda_that_was_asked_for_does_not_become_another_one(instal
 
 @pytest.mark.parametrize(("driver", "backend"), [(False, "cpu"), (True, "auto")])
 def test_the_build_of_pytorch_fits_the_machine(driver: bool, backend: str, install, monkeypatch, capsys):
-    """And where PyTorch's own package source cannot be reached, one line says that pip chooses."""
+    """If PyTorch's own package source cannot be reached, one line says that pip chooses the build."""
     monkeypatch.delenv("PIP_NO_INDEX", raising=False)
     monkeypatch.setattr(install, "has_nvidia_driver", lambda: driver)
     monkeypatch.setattr(install, "pip", lambda *arguments: None)
@@ -186,7 +192,7 @@ def test_nccl_is_found_where_pip_has_put_it(install, tmp_path: Path, monkeypatch
 
 
 def test_an_environment_that_is_not_ours_is_not_removed(install, tmp_path: Path, monkeypatch):
-    """One that uv made, without pip: it is stopped at, whatever is in it."""
+    """The environment is one that uv made without pip. The set-up stops, and removes nothing."""
     (tmp_path / "pyvenv.cfg").touch()
     monkeypatch.setattr(install, "VENV", tmp_path)
     monkeypatch.setattr(install, "PYTHON", tmp_path / "bin" / "python")

@@ -1,7 +1,7 @@
-"""Set-up, training and grading on every Python that the course supports, beside a PyTorch with CUDA.
+"""The course is set up, trained and graded on every Python that it supports, beside a PyTorch with CUDA.
 
-What pip installs on Linux by default is a PyTorch with CUDA. So these machines have one: one without any CUDA toolkit,
-and one with a part of a toolkit, which Horovod's own build files take for a whole one.
+By default pip on Linux installs a PyTorch with CUDA, so these machines have one. One machine has no CUDA toolkit. The
+other one has a part of a toolkit, which Horovod's own build files take for a complete one.
 """
 
 import os
@@ -16,12 +16,13 @@ import pytest
 from tests.conftest import REPOSITORY
 
 pytestmark = pytest.mark.slow
-SETUP_SECONDS, RUN_SECONDS = 3600, 1200  # PyTorch with CUDA is 5 GB to download and unpack
+# seconds: The first time includes downloading and unpacking 5 GB of PyTorch with CUDA.
+SETUP_SECONDS, RUN_SECONDS = 3600, 1200
 OTHERS = {"3.12": "without a toolkit", "3.13": "with a part of a toolkit"}
 
 
 def interpreter(version: str) -> Path:
-    """A Python of this version: on the path, or one of pyenv's."""
+    """Return a Python of this version, from the path or from pyenv."""
     pyenv = sorted(Path.home().glob(f".pyenv/versions/{version}.*/bin/python{version}"))
     found = [Path(path) for path in (shutil.which(f"python{version}"),) if path and "shims" not in path] + pyenv
     assert found, f"these tests need Python {version}, on the path or by pyenv"
@@ -29,7 +30,10 @@ def interpreter(version: str) -> Path:
 
 
 def machine(toolkit: str, folder: Path) -> list[str]:
-    """The start of a command that runs it without CUDA in /usr/local, or with a part of it and a broken nvcc."""
+    """Return the beginning of a command that changes /usr/local for the command's remaining part.
+
+    It has no CUDA there, or it has a part of CUDA and a broken nvcc.
+    """
     command = ["bwrap", "--dev-bind", "/", "/", "--tmpfs", "/usr/local"]
     if toolkit == "without a toolkit":
         return command
@@ -44,7 +48,7 @@ def machine(toolkit: str, folder: Path) -> list[str]:
 
 @pytest.fixture(params=OTHERS)
 def clone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
-    """A clone of the repository, set up with another Python on such a machine; its environment goes afterwards."""
+    """Yield a clone of the repository that is set up with another Python on such a machine. Remove it at the end."""
     python = interpreter(request.param)
     assert not python.resolve().is_relative_to("/usr/local"), "that folder is hidden from the set-up"
     folder = tmp_path / "clone"
@@ -62,7 +66,7 @@ def clone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
 
 
 def train(clone: Path) -> None:
-    """Four workers of a lesson's script, on the CPU."""
+    """Train with a lesson's script on four workers on the CPU."""
     python = clone / ".venv" / "bin" / "python"
     command = [python.with_name("horovodrun"), "-np", "4", python, "source_code/cifar_lamb.py", "--images", "1024"]
     done = subprocess.run(
@@ -86,7 +90,7 @@ def test_four_workers_train_and_are_graded_on_another_python(clone: Path, cifar1
 
 @pytest.mark.parametrize("clone", ["3.12"], indirect=True)
 def test_horovod_is_built_with_cuda_and_nccl_without_a_card(clone: Path, cifar10: Path, tmp_path: Path):
-    """With a toolkit made of pip packages, and the NCCL that comes with PyTorch. What was built runs on the CPU."""
+    """The toolkit is made of pip packages, and NCCL comes with PyTorch. The built Horovod then runs on the CPU."""
     python = clone / ".venv" / "bin" / "python"
     names = ("nvidia-cuda-nvcc", "nvidia-cuda-crt", "nvidia-nvvm", "nvidia-cuda-cccl", "nvidia-cuda-runtime")
     packages = [f"{name}==13.0.*" for name in names]

@@ -1,4 +1,4 @@
-"""What is carried to a machine without network, and the trial there: parts, resuming, what is taken home."""
+"""Parts are carried to a machine without a network. The trial there can be resumed, and its results taken home."""
 
 import hashlib
 import json
@@ -36,7 +36,7 @@ def test_no_part_is_larger_than_a_call_can_carry(tmp_path: Path, monkeypatch: py
 
 @pytest.fixture
 def carried(tmp_path: Path) -> Path:
-    """Two made-up parts."""
+    """Return two made-up parts."""
     parts = [{"a.whl": b"aaa"}, {"b.whl": b"bbb"}]
     about = {
         "commit": "0123456789ab", "requirements": ["a==1"], "tracked": {"LICENSE": digest(REPOSITORY / "LICENSE")},

@@ -1,6 +1,6 @@
-"""What `make lab` says before JupyterLab is there: a port that is taken, no browser, a remote machine.
+"""`make lab` prints messages before JupyterLab starts: about a used port, a missing browser or a remote machine.
 
-The browser's tests start the real server.
+The tests with a browser start the real server.
 """
 
 import socket
@@ -37,7 +37,7 @@ def test_what_is_no_port_or_not_ours_to_listen_at_is_said_in_a_line(capsys):
     with pytest.raises(SystemExit, match="2"):
         lab.main(["--port", "88888"])
     assert "88888 is no port" in capsys.readouterr().err
-    assert lab.main(["--address", "192.0.2.1"]) == 2  # an address that no machine has (RFC 5737)
+    assert lab.main(["--address", "192.0.2.1"]) == 2  # No machine has this address (RFC 5737).
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "cannot listen at 192.0.2.1" in said and "taken" not in said
 

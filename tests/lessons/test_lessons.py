@@ -1,4 +1,4 @@
-"""What notebooks use, on real workers, and the run of all lessons: real kernels, pages, failures, interrupts."""
+"""The functions for notebooks run on real workers. All lessons are executed with real kernels, and become pages."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ from lessons import execute, figures, pages, profile, running
 from tests.conftest import metrics
 from tests.grader.notebooks.test_build import OPENING, PARAMETERS, RING
 
-# Live runs.
+# These tests are about live runs.
 
 TINY = {"epochs": 2, "images": 256, "batch_size": 64, "device": "cpu"}
 
@@ -69,7 +69,7 @@ def test_what_cannot_run_is_said_before_it_is_tried(script: str, workers: int):
 
 
 def interrupted(program: str, ready: str, *arguments: str, cwd: Path) -> tuple[int, str, list[psutil.Process]]:
-    """Interrupt a Python program once it has `ready` for a descendant; status, stderr and the descendants left."""
+    """Interrupt a Python program once its workers run. Return its status, its stderr and the remaining descendants."""
     process = subprocess.Popen(
         [sys.executable, "-c", program, *arguments], cwd=cwd, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
         text=True, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
@@ -82,13 +82,14 @@ def interrupted(program: str, ready: str, *arguments: str, cwd: Path) -> tuple[i
         process.kill()
     until = time.monotonic() + 20
     while (left := [one for one in family if alive(one)]) and time.monotonic() < until:
-        time.sleep(0.1)  # a large process that was killed is still there for a moment
+        time.sleep(0.1)  # A large process that was killed needs a moment to end.
     return process.returncode, said, left
 
 
 def wait_for_workers(process: subprocess.Popen, ready: str) -> list[psutil.Process]:
-    """A program's descendants, once two of them are workers: their commands end with `ready`, and so does one more's,
-    the launcher's.
+    """Return the descendants of a program once two workers run.
+
+    The commands of the two workers and of the launcher end with the word `ready`.
     """
     until = time.monotonic() + 300
     while time.monotonic() < until:
@@ -100,7 +101,7 @@ def wait_for_workers(process: subprocess.Popen, ready: str) -> list[psutil.Proce
 
 
 def last_word(process: psutil.Process) -> str:
-    """Of its command; none if it has just ended."""
+    """Return the last word of a process's command. It is empty if the process has just ended."""
     with contextlib.suppress(psutil.Error):
         return (process.cmdline() or [""])[-1]
     return ""
@@ -126,12 +127,12 @@ def test_a_name_that_is_not_there_is_said():
     assert {"horovodrun", "show"} <= set(dir(lessons))
 
 
-# Figures.
+# These tests are about figures.
 
 
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list:
-    """What figures are displayed as."""
+    """Return what a figure is displayed as."""
     seen = []
     monkeypatch.setattr(figures, "display", seen.append)
     return seen
@@ -184,7 +185,7 @@ def test_the_style_tells_lines_apart_without_colour():
         assert one["linestyle"] != other["linestyle"] and one["marker"] != other["marker"]
 
 
-# The run of all lessons.
+# These tests are about the run of all lessons.
 
 MADE_UP = "\n".join([
     OPENING, "# The mean of $N$ shards: $$\\frac{1}{N} \\sum_r g_r$$\n", PARAMETERS, RING,
@@ -204,13 +205,13 @@ def lesson(folder: Path, name: str, text: str) -> Path:
 
 
 def names(folder: Path) -> list[str]:
-    """What lies in a folder, hidden files included."""
+    """Return the names in a folder, with those of hidden files."""
     return sorted(path.name for path in folder.iterdir())
 
 
 @pytest.fixture(scope="module")
 def made_up(tmp_path_factory: pytest.TempPathFactory) -> execute.Executed:
-    """A made-up lesson with an exercise, a figure and a formula, executed."""
+    """Execute a made-up lesson with an exercise, a figure and a formula."""
     folder = tmp_path_factory.mktemp("lessons")
     source = lesson(folder / "solutions", "03_made_up.py", MADE_UP)
     return execute.execute(source, PARAMETERS_OF_TWO, folder / "runs")
@@ -277,7 +278,7 @@ ROWS = [
 
 @pytest.fixture
 def two_lessons(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in which `python -m lessons` finds one lesson that runs, one that fails, and two claims."""
+    """Return a folder in which `python -m lessons` finds one lesson that runs, one that fails, and two claims."""
     monkeypatch.chdir(tmp_path)
     lesson(tmp_path / "solutions", "01_words.py", OPENING.replace("A lesson", "Words & <b>signs"))
     lesson(tmp_path / "solutions", "04_bad.py", FAILING)
@@ -301,7 +302,10 @@ def test_the_command_ends_with_the_line_that_repeats_what_failed(two_lessons: Pa
 
 
 def test_one_failing_lesson_costs_no_other_page(two_lessons: Path, capsys):
-    """The lesson after it is executed, and the index says what failed, with a link to how far that came."""
+    """The lesson after the failed one is executed.
+
+    The index says what failed, and has a link to the page of the cells before that.
+    """
     lesson(two_lessons / "solutions", "05_more.py", OPENING.replace("A lesson", "More words"))
     assert command.main([]) == 1
     runs = two_lessons / "runs" / "quick"
@@ -346,7 +350,7 @@ def test_a_lesson_that_is_not_there_is_said(two_lessons: Path, capsys):
 
 
 def assert_alone(page: str) -> None:
-    """A page needs no script and nothing from elsewhere; links that a reader may follow are another thing."""
+    """Assert that a page needs no script and fetches nothing. Links that a reader may follow are allowed."""
     assert "<script" not in page and "@import" not in page and "url(" not in page
     assert all(source.startswith("data:") for source in re.findall(r'\bsrc="([^"]*)"', page))
     assert not re.search(r"<link|<iframe", page)
@@ -367,7 +371,7 @@ def test_an_answer_is_hidden_behind_its_question():
     assert re.search(r"<details><summary>Why\?</summary>\s*<p>Because <em>so</em>\.</p>\s*</details>", page)
 
 
-# nbclient asks once a second whether the kernel lives. Here at once, so that an interrupt never misses the answer.
+# nbclient asks once per second whether the kernel lives. Here it asks at once, so an interrupt never misses the answer.
 RUN = """
 import asyncio
 import sys
@@ -387,8 +391,8 @@ def test_an_interrupt_leaves_nothing_half_written_and_nothing_running(cifar10: P
     lesson(tmp_path / "solutions", "01_words.py", OPENING)
     lesson(tmp_path / "solutions", "02_live.py", f"{OPENING}\n{LIVE}")
     status, said, left = interrupted(RUN, "live", cwd=tmp_path)
-    # The last line, not the only one, and no file but a core: libzmq in a kernel that is being ended may print an
-    # assertion of its own, and abort.
+    # Only the last line is compared, and a core file may be there. The reason is that libzmq in a kernel that is being
+    # ended may print its own assertion and abort.
     assert status == 130
     assert said.splitlines()[-1] == "lessons: interrupted; what is executed is kept, the same command goes on"
     assert not left and [name for name in names(tmp_path / "runs") if name not in ("live", "core")] == [
@@ -396,14 +400,14 @@ def test_an_interrupt_leaves_nothing_half_written_and_nothing_running(cifar10: P
     ]
 
 
-# The lessons themselves, in their order.
+# These tests execute the lessons themselves in their order.
 
 SOURCES = build.lessons(build.SOLUTIONS)
 
 
 @pytest.fixture(scope="session")
 def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which all lessons are executed."""
+    """Return the folder in which all lessons are executed."""
     return tmp_path_factory.mktemp("quick")
 
 

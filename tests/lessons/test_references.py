@@ -1,4 +1,4 @@
-"""Every paper that is cited stands in the references, once."""
+"""Every paper that is cited is in the references exactly once."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the learner is told about a hanging run, by the stacks that the workers wrote."""
+"""A learner whose run hangs is told why, by the stacks that the workers wrote."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the observer writes inside a worker, and that it costs other processes nothing."""
+"""The observer writes a log inside a worker, and it costs other processes nothing."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def python(root: Path, *arguments: object, **variables: str) -> str:
 
 @pytest.fixture(scope="module")
 def observed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a run in which the program was observed as worker 2."""
+    """Run a program as worker 2 with the observer, and return the folder of the run."""
     root = tmp_path_factory.mktemp("observed")
     (root / "program.py").write_text(PROGRAM)
     python(root, root / "program.py", root / "output", root / "weights.pt", HOROVOD_RANK="2")

@@ -1,4 +1,4 @@
-"""What the grader observes of a run from outside: processes by rank, bytes sent, and files written."""
+"""The grader observes a run from outside: its processes by rank, the bytes that it sends, and the files it writes."""
 
 import os
 import subprocess
@@ -14,7 +14,10 @@ WRITER = "import sys; open(sys.argv[1], 'w').write('x' * 100_000)"
 
 
 def write(path: Path, times: int) -> None:
-    """Let `times` processes write the file one after the other. The kernel may merge two writes at the same moment."""
+    """Let `times` processes write the file one after another.
+
+    The kernel may merge two writes at the same moment.
+    """
     for _ in range(times):
         subprocess.run([sys.executable, "-c", WRITER, path], check=True)
 

@@ -1,4 +1,4 @@
-"""The observer's projections of gradients are linear, and they are as long as the gradient on average."""
+"""The observer's projections of gradients are linear, and on average they are as long as the gradient."""
 
 import pytest
 import torch
@@ -9,7 +9,7 @@ SHAPES = ((16, 3, 3, 3), (16,), (10, 16), (), (3, 5, 2))
 
 
 def project(gradients: list[torch.Tensor]) -> torch.Tensor:
-    """Project the gradients as a worker of its own does."""
+    """Project the gradients like a worker projects its own."""
     projections = Projections()
     return projections({number: projections.along(number, gradient) for number, gradient in enumerate(gradients)})
 

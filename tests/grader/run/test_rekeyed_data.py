@@ -1,4 +1,4 @@
-"""The data of a run depend on a key, and the run gets no image that its checkpoint is tested on."""
+"""The data of a run depends on a key. The run gets no image that its checkpoint is tested on."""
 
 from pathlib import Path
 

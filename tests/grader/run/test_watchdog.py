@@ -1,4 +1,4 @@
-"""When a run is stopped, and how long it may make no update before that."""
+"""These tests are about when a run is stopped, and about how long it may make no update before that."""
 
 from types import SimpleNamespace
 
@@ -10,7 +10,7 @@ from grader.sandbox.run_paths import RunPaths
 
 @pytest.fixture
 def check(tmp_path):
-    """Checks a run that takes the reference 100 s.
+    """Return what the watchdog says about a run for which the reference takes 100 s.
 
     The arguments are the seconds so far and the updates made: one number for all workers, or one per worker.
     """

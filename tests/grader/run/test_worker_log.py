@@ -1,4 +1,4 @@
-"""What the grader refuses in a worker's log, which the learner's program may have written itself."""
+"""The learner's program may have written a worker's log itself, so the grader refuses what cannot be right."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The program that reads a checkpoint in the second sandbox: it refuses what is not the course's network."""
+"""The program that reads a checkpoint in the second sandbox refuses everything but the course's network."""
 
 import pytest
 import torch

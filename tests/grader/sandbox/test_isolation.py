@@ -1,4 +1,4 @@
-"""The sandbox, tried with small commands: what they cannot reach, what they cannot exhaust, what is left of them."""
+"""Small commands try the sandbox: they cannot reach or use up what they should not, and they leave nothing behind."""
 
 import os
 import signal
@@ -31,7 +31,7 @@ def paths(tmp_path: Path) -> RunPaths:
 
 @pytest.fixture
 def inside(paths: RunPaths) -> Callable[[str], tuple[int, str]]:
-    """Run a shell script in the sandbox; its exit status and what it said into output/said."""
+    """Run a shell script in the sandbox. Return its exit status and the text that it wrote into output/said."""
 
     def run(script: str, patience: float = 30) -> tuple[int, str]:
         command = ["sh", "-c", f"exec > /submission/output/said 2>&1; {script}"]
@@ -47,7 +47,7 @@ def inside(paths: RunPaths) -> Callable[[str], tuple[int, str]]:
 
 
 def groups(owner: int) -> list[Path]:
-    """Control groups of a grader: another one may run beside the tests."""
+    """Return the control groups of one grader. Another grader may run at the same time as the tests."""
     name = f"course-{owner}-*"
     return [*resource_limits.ROOT.glob(name), *resource_limits.ROOT.glob(f"*/{name}")]
 
@@ -159,7 +159,7 @@ def alive(mark: str) -> bool:
 
 
 def forgotten(grader: int) -> bool:
-    """Whether another grader's start has cleared a killed one's control groups away."""
+    """Return whether the start of another grader has removed the control groups of a killed one."""
     with resource_limits.limited():
         return groups(grader) == []
 
@@ -185,7 +185,8 @@ def test_a_killed_grader_leaves_nothing_running(paths: RunPaths):
     grader.send_signal(signal.SIGKILL)
     grader.wait()
     until(lambda: not alive("sleep 86396"), seconds=10)
-    until(lambda: forgotten(grader.pid), seconds=30)  # a moment after its last process is gone
+    # The groups can be removed only a moment after their last process has ended.
+    until(lambda: forgotten(grader.pid), seconds=30)
 
 
 def test_links_pipes_and_large_files_are_not_followed_waited_for_or_swallowed(inside, paths: RunPaths):

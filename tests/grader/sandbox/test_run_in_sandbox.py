@@ -1,4 +1,4 @@
-"""Short programs in the sandbox: an answer, or one line that says why there is none."""
+"""Short programs run in the sandbox, and give an answer, or one line that says why there is none."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The folders of one check, and what is removed before the next check."""
+"""A check has its folders, and some files are removed from them before the next check."""
 
 from pathlib import Path
 

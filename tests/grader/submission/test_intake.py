@@ -72,7 +72,7 @@ each_archive = pytest.mark.parametrize("form", ARCHIVES)
 
 
 def content(folder: Path) -> Files:
-    """All files below a folder, which must hold nothing but files and folders."""
+    """Return all files below a folder. The folder must hold nothing but files and folders."""
     found = [path for path in folder.rglob("*") if not path.is_dir()]
     assert all(stat.S_ISREG(path.lstat().st_mode) for path in found)
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
@@ -80,7 +80,7 @@ def content(folder: Path) -> Files:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Iterator[Path]:
-    """Where to take it: a folder of its own, in which nothing else may appear."""
+    """Yield the folder to which a submission is taken. Nothing else may appear beside it."""
     yield tmp_path / "room" / "target"
     if (tmp_path / "room").exists():
         assert set((tmp_path / "room").iterdir()) <= {tmp_path / "room" / "target"}
@@ -92,7 +92,7 @@ def taken(submission: Path, target: Path) -> Files:
 
 
 def refusal(submission: Path, target: Path) -> str:
-    """The one line with which a submission is refused; nothing may be left of it."""
+    """Return the one line with which a submission is refused. Nothing may be left of the submission."""
     with pytest.raises(SubmissionError) as refused:
         intake.take_in(submission, target)
     assert not target.exists()
@@ -273,7 +273,7 @@ def fifo(path: Path, tmp_path: Path) -> None:
 
 def unix_socket(path: Path, tmp_path: Path) -> None:
     here = Path.cwd()
-    os.chdir(path.parent)  # a socket's path may have a hundred letters only
+    os.chdir(path.parent)  # The path of a socket may have only about a hundred characters.
     with socket.socket(socket.AF_UNIX) as made:
         made.bind(path.name)
     os.chdir(here)
@@ -357,7 +357,7 @@ def test_nested_archives_are_just_files(tmp_path: Path, target: Path):
 
 @pytest.fixture
 def quick() -> Iterator[None]:
-    """Fails a test that computes for more than 20 s, also in an endless loop."""
+    """Make a test fail if it computes for more than 20 s, also in an endless loop."""
     signal.signal(signal.SIGPROF, lambda *_: pytest.fail("not quick"))
     signal.setitimer(signal.ITIMER_PROF, 20)
     yield
@@ -366,7 +366,7 @@ def quick() -> Iterator[None]:
 
 @contextlib.contextmanager
 def little_memory() -> Iterator[None]:
-    """Nothing within may need more than 64 MiB."""
+    """Assert that the code in this context needs at most 64 MiB of memory."""
     tracemalloc.start(1)
     yield
     peak = tracemalloc.get_traced_memory()[1]

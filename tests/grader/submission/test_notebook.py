@@ -1,4 +1,4 @@
-"""Answers are read from notebooks, also if a learner has deleted, copied, renamed or retyped cells."""
+"""Answers are read from notebooks, even if a learner has deleted, copied, renamed or retyped cells."""
 
 import json
 
@@ -19,7 +19,7 @@ def cell(grade_id: str, source: str | list[str], **changes: object) -> dict:
 
 
 def content(cells: list, **changes: object) -> bytes:
-    """A notebook as JupyterLab writes it, with these cells among others."""
+    """Return a notebook as JupyterLab writes it, with these cells among others."""
     others = [nbformat.v4.new_markdown_cell("# Ring"), nbformat.v4.new_code_cell("import torch", id="cell-imports")]
     made = nbformat.v4.new_notebook() | {"cells": [others[0], *cells, others[1]]}
     return json.dumps(made | changes, indent=1).encode()
