@@ -1,4 +1,4 @@
-"""The options that the lesson scripts share."""
+"""This module reads the options that the lesson scripts share."""
 
 import argparse
 import os

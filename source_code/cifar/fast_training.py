@@ -69,7 +69,8 @@ def train(
         order, total, count = shuffle(len(train), args.seed, epoch), torch.zeros((), device=device), 0
         for indices in shard(order, hvd.rank(), hvd.size()).split(args.batch_size):
             images, labels = train.batch(indices)
-            images = flip(crop(images, SETTINGS.crop_shift), flipped[indices] ^ (epoch % 2 == 1))  # alternating flip
+            # An image that is flipped in one epoch is not flipped in the next one (airbench's "alternating flip").
+            images = flip(crop(images, SETTINGS.crop_shift), flipped[indices] ^ (epoch % 2 == 1))
             with arithmetic(device):
                 logits = net(normalise(images)).float()
                 loss = F.cross_entropy(logits, labels, label_smoothing=SETTINGS.label_smoothing)

@@ -255,13 +255,17 @@ def build_into(target: Path, flags: dict[str, str]) -> bool:
 
 
 def build_wheel(scratch: Path, flags: dict[str, str]) -> bool:
-    """Download, check, patch and compile Horovod in `scratch`, the wheel in its folder `wheel`; whether it compiled."""
+    """Download, check, patch and compile Horovod in `scratch`. Return whether it compiled.
+
+    The wheel is then in the folder `wheel` of `scratch`.
+    """
     say(f"downloading the source of {HOROVOD}")
     pip("download", "-q", "--no-deps", "--no-binary", ":all:", "--no-build-isolation", "-d", scratch, HOROVOD)
     archive = next(scratch.glob("*.tar.gz"))
     if hashlib.sha256(archive.read_bytes()).hexdigest() != HOROVOD_SHA256:
         stop(f"the download of {HOROVOD} is not the file that the course was written for (SHA-256 differs); try again")
-    shutil.unpack_archive(archive, scratch)  # whose hash is known; Python 3.11.2 has no filter to name
+    # The archive's hash is right, so it needs no filter for unsafe members. Python 3.11.2 does not have such filters.
+    shutil.unpack_archive(archive, scratch)
     source = scratch / archive.name.removesuffix(".tar.gz")
     change = ["patch", "--strip=1", "--quiet", f"--input={PATCH}"] if shutil.which("patch") else ["git", "apply", PATCH]
     # Without this variable, `git apply` would look for a repository in the folders above.

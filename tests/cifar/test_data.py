@@ -1,4 +1,4 @@
-"""Tensors, shuffles, shards, batches and augmentation."""
+"""CIFAR-10 is loaded as tensors, and shuffled, sharded, divided into batches and augmented."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Classes graded on real Dask clusters with a short grading function, and one class with the real grader."""
+"""Real Dask clusters grade classes with a short grading function, and one class with the real grader."""
 
 import csv
 import hashlib

@@ -1,4 +1,4 @@
-"""Batches that are interrupted or killed: nothing stays running, and the same command continues."""
+"""A batch is interrupted or killed. Nothing stays running, and the same command continues."""
 
 import contextlib
 import os

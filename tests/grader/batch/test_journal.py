@@ -1,4 +1,4 @@
-"""The journal of a batch: reading it after a kill, and refusing a damaged one."""
+"""The journal of a batch is read after a kill, and a damaged journal is refused."""
 
 import tempfile
 from dataclasses import replace

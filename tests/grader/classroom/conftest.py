@@ -1,4 +1,4 @@
-"""A small class of six made-up learners, which is graded once for all tests."""
+"""The tests share a small class of six made-up learners, which is graded once."""
 
 from dataclasses import dataclass
 

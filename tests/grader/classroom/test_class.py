@@ -230,7 +230,7 @@ def test_manual_points_and_comments_survive_a_forced_run(graded: Graded, tmp_pat
         assert (grade.auto_score, grade.manual_score, grade.score) == (0, 2.5, 2.5)
     (
         course.folder("autograded", NO_WARMUP, name) / ".ipynb_checkpoints"
-    ).mkdir()  # JupyterLab makes this folder when somebody opens the notebook
+    ).mkdir()  # JupyterLab makes this folder when somebody opens the notebook.
     make_page(course, NO_WARMUP, name)
     text = (course.folder("feedback", NO_WARMUP, name) / f"{name}.html").read_text()
     assert "Half of it was right, orally." in text

@@ -83,7 +83,7 @@ def test_nobody_can_submit_in_the_name_of_another(inbound: Path, tmp_path: Path)
     assert [path.name for path in (course.root / "submitted").iterdir() if (path / NAME).exists()] == [ME]
     assert (course.folder("submitted", ME, NAME) / f"{NAME}.ipynb").read_text() == "mine"
     assert f"it belongs to {ME}, not to ada" in log
-    assert log.count("not collected") == 3  # nbgrader itself ignores a name that begins with a dot
+    assert log.count("not collected") == 3  # nbgrader itself ignores a name that begins with a dot.
 
 
 def test_neither_a_name_nor_deep_folders_stop_the_collection(inbound: Path):
