@@ -1,1 +1,1 @@
-"""Commands that measure. What they write lies in `benchmarks/results/`, with machine, versions, commit and settings."""
+"""Commands that measure. They write to `benchmarks/results/`, with the machine, versions, commit and settings."""

@@ -1,4 +1,4 @@
-"""Measure: `python -m benchmarks C28` runs a claim's experiment, `claims` shows the table of all; see --help."""
+"""The command line: `python -m benchmarks C28` runs a claim's experiment, `claims` shows all claims; see --help."""
 
 import argparse
 import signal
@@ -15,14 +15,15 @@ from cifar.cli import OneLineParser, positive
 from cifar.support.environment import stop
 from grader.common import contract
 
-QUICK = Path("runs") / "benchmarks"  # what a quick run measured is not worth committing
-AGAIN = Path("runs") / "again"  # beside the committed results, which stay as they are
+QUICK = Path("runs") / "benchmarks"  # the results of quick runs are not committed
+AGAIN = Path("runs") / "again"  # repeated runs are kept here, so that the committed results stay as they are
 
 
 def main() -> int:
-    """Exit status 0 if what was measured is as the course says."""
+    """Run the command. The exit status is 0 if it succeeds, 1 if it does not, and 130 after Ctrl-C."""
     args = _parse()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that the run in progress is ended, as on Ctrl-C
+    # A termination signal ends the current run, as Ctrl-C does.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     console = Console()
     try:
         return 0 if COMMANDS.get(args.command, _claim)(args, console) else 1
@@ -52,14 +53,14 @@ def _endings(args: argparse.Namespace, console: Console) -> bool:
 
 
 def _speed(args: argparse.Namespace, console: Console) -> bool:
-    """Measure what is missing, show it, and write the page; false while a variant has no result."""
+    """Measure what is missing, show the results and write the page. Returns False while a variant has no result."""
     from benchmarks.speed import page
 
     folder = _results(args) / "speed"
     try:
         shown = [_compare(id, folder / id, args, console) for id in args.only or speed.SHORT]
         return all(shown)
-    finally:  # also after an interrupt, and where one way fails: it shows what is there
+    finally:  # after an interrupt or an error the page still shows the existing results
         page.write(folder, folder / "index.html", overhead.described())
         _say(console)(f"page: {folder / 'index.html'}")
 
@@ -79,7 +80,10 @@ def _compare(id: str, folder: Path, args: argparse.Namespace, console: Console) 
 
 
 def _device(id: str) -> str:
-    """Where a comparison computes; ends the program with one line where that is a GPU and there is none."""
+    """The device of a comparison: `cuda` for the comparison `gpu`, otherwise `cpu`.
+
+    If a GPU is needed and there is none, the program ends with a message of one line.
+    """
     if id != "gpu":
         return "cpu"
     import torch
@@ -94,7 +98,7 @@ def _claims(args: argparse.Namespace, console: Console) -> bool:
 
 
 def _claim(args: argparse.Namespace, console: Console) -> bool:
-    """Measure what is missing and say the verdict; false while a variant has no result."""
+    """Measure what is missing and print the verdict. Returns False while a variant has no result."""
     claim = claims.get(args.command)
     unknown = set(args.variants) - set(claim.variants)
     if unknown:
@@ -138,7 +142,7 @@ COMMANDS = {
     "claims": _claims,
 }
 
-ABOUT = {  # the long comparisons
+ABOUT = {  # what each of the long comparisons measures, by its id
     "accuracy": "how long our programs and others take to test accuracies of 80, 88 and 90 percent",
     "kept": "whether what makes training fast costs test accuracy, over seeds",
     "gpu": "how long one worker, and four that share a GPU, take to 94 percent, beside airbench94",

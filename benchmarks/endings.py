@@ -2,11 +2,12 @@
 
     python -m benchmarks endings --launches 200
 
-The lessons' programs are those that `make notebooks` has left in `runs/quick`. A process group has threads of its own,
-and a program in which they outlive `destroy_process_group` fails now and then while Python shuts down, after all its
-work is done. `LATE` is such a program. It is launched to show that this command sees the failure.
+The lessons' programs are those that `make notebooks` has left in `runs/quick`. A process group has threads of its own.
+In some programs these threads outlive `destroy_process_group`. Such a program sometimes fails while Python shuts down,
+after all its work is done. `LATE` is such a program. It is launched to show that this command sees the failure.
 
-Each program's counts are one file, written after every launch, so an interrupted command goes on where it stopped.
+Each program's counts are kept in one file. The file is written after every launch, so an interrupted command continues
+where it stopped.
 """
 
 import json
@@ -27,17 +28,18 @@ from cifar.support.environment import stop
 
 FOLDER = results.RESULTS / "endings"
 LAUNCH_SECONDS = 300  # a launch takes some 5 seconds; one that takes longer hangs
-KEPT_LINES = 5  # of what a failed launch wrote last
-FIRST_IMPORT = "import torch.distributed.nn"  # without this line the group outlives its end
+KEPT_LINES = 5  # how many of the last lines of a failed launch are kept: enough to recognise the failure
+FIRST_IMPORT = "import torch.distributed.nn"  # without this line the group's threads outlive its end
 LATE = "with_ddp, late import"
 
 
 @dataclass(frozen=True)
 class Program:
-    """What is launched, and on how many workers.
+    """A program to launch, and its number of workers.
 
-    `launch(folder of the executed lessons)` returns the last lines of a failure, and "" if all went well. `file` is
-    what it needs in that folder, "" if nothing. `ends_well` says whether no launch may fail.
+    `launch` takes the folder of the executed lessons. It returns the last lines of a failure, and "" if all went well.
+    `file` is the file that the program needs in that folder, "" if it needs none. If `ends_well` is true, no launch may
+    fail.
     """
 
     launch: Callable[[Path], str]
@@ -47,7 +49,7 @@ class Program:
 
 
 def torchrun(name: str, workers: int, *arguments: object, left_out: str = "") -> Program:
-    """A program that a lesson has written, without the lines that begin with `left_out` if that is given."""
+    """A program that a lesson has written. If `left_out` is given, the lines that begin with it are removed."""
     file = f"{name}.py"
 
     def launch(lessons: Path) -> str:
@@ -61,7 +63,7 @@ def torchrun(name: str, workers: int, *arguments: object, left_out: str = "") ->
 
 
 def run_with_torchrun(program: Path, workers: int, *arguments: object) -> str:
-    """Run a program in its own folder with `torchrun`; the last lines of its errors if it fails, "" if it does not."""
+    """Run a program in its own folder with `torchrun`. Returns the last lines of its errors, or "" if it succeeds."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
     command += ["--nproc-per-node", str(workers), program.name, *map(str, arguments)]
     try:
@@ -75,7 +77,7 @@ def run_with_torchrun(program: Path, workers: int, *arguments: object) -> str:
 
 
 def peers(task: str, workers: int, **arguments: object) -> Program:
-    """A function of ours on processes that `benchmarks.instruments.gloo_processes` starts."""
+    """A program that runs the function `task` on processes of `benchmarks.instruments.gloo_processes`."""
 
     def launch(lessons: Path) -> str:
         try:
@@ -88,7 +90,10 @@ def peers(task: str, workers: int, **arguments: object) -> Program:
 
 
 def _last(errors: str, status: int) -> str:
-    """What a failed launch wrote last, without the launcher's own traceback where a worker has said why it ended."""
+    """The last lines that a failed launch wrote.
+
+    Where a worker's lines say why it ended, only those lines are returned, without the launcher's own traceback.
+    """
     lines = errors.strip().splitlines() or [f"exit status {status}"]
     told = [line for line in lines if "terminate called" in line or "Signal" in line]
     return "\n".join((told or lines)[-KEPT_LINES:])
@@ -116,19 +121,19 @@ PROGRAMS = {
 
 
 def path(name: str, folder: Path = FOLDER) -> Path:
-    """The file with a program's counts."""
+    """The path of the file with a program's counts."""
     return folder / f"{name}.json"
 
 
 def read(name: str, folder: Path = FOLDER) -> dict:
-    """A program's counts: `launches`, `failures`, and by their text how often each kind of failure came."""
+    """A program's counts: `launches`, `failures`, and in `seen` how often each text of a failure occurred."""
     if not path(name, folder).exists():
         return {"program": name, "workers": PROGRAMS[name].workers, "launches": 0, "failures": 0, "seen": {}}
     return json.loads(path(name, folder).read_text())
 
 
 def run(names: list[str], launches: int, lessons: Path, console: Console, folder: Path = FOLDER) -> None:
-    """Launch each of these programs until it has been launched so many times in all."""
+    """Launch each of these programs until it has been launched `launches` times in all."""
     needed = {PROGRAMS[name].file for name in names} - {""}
     if absent := sorted(file for file in needed if not (lessons / file).exists()):
         told = f"{lessons} lacks {', '.join(absent)}: run `make notebooks`, or name another folder with --lessons"
@@ -145,7 +150,10 @@ def run(names: list[str], launches: int, lessons: Path, console: Console, folder
 
 
 def show(names: list[str], console: Console, folder: Path = FOLDER) -> bool:
-    """Print a line for each program; whether all that have to end well did so each time, and have been launched."""
+    """Print a line for each program.
+
+    Returns whether every program has been launched, and every program that must end well has never failed.
+    """
     found = {name: read(name, folder) for name in names}
     for name, counts in found.items():
         console.print(f"{name}: {counts['failures']} of {counts['launches']} launches failed", highlight=False)

@@ -1,1 +1,1 @@
-"""What an experiment is, how it is run, and how its results are kept, compared and drawn."""
+"""This package defines experiments, runs them, and keeps, compares and draws their results."""

@@ -1,4 +1,4 @@
-"""CIFAR-10 for experiments: loaded once a process, on the device that the settings ask for."""
+"""CIFAR-10 for experiments. Each process loads it once, onto the device that the settings name."""
 
 from functools import lru_cache
 
@@ -10,7 +10,10 @@ from cifar.workers import use_device
 
 
 def data(settings: Settings) -> tuple[Split, Split]:
-    """The first `images` of the training part and the first `test_images` of the test part; all where not set."""
+    """The first `images` of the training part and the first `test_images` of the test part.
+
+    Where one of the two is not among the settings, all images of that part are returned.
+    """
     train, test = _all(settings.get("device", "auto"))
     return first(train, settings.get("images")), first(test, settings.get("test_images"))
 

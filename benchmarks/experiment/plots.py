@@ -1,6 +1,7 @@
-"""Figures of one style: readable in grey (line, marker and lightness differ together), axes labelled with units.
+"""Figures of one style. Lines differ in dash, marker and lightness, so they can be told apart without colours.
 
-Matplotlib is imported where it is used: workers, which import a claim's module for its experiment alone, draw nothing.
+Axes are labelled with units. Matplotlib is imported inside the functions that use it: workers import a claim's module
+only for its experiment, and draw nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ COLOURS = (
     "#b87d14",
     "#6a4c93",
     "#888888",
-)  # from dark to light and back, told in grey
+)  # their lightness differs, so they can be told apart in grey
 STYLE = {
     "axes.prop_cycle": cycler(color=COLOURS)
     + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1))])
@@ -28,12 +29,15 @@ STYLE = {
     "axes.grid": True, "grid.alpha": 0.3, "axes.spines.top": False, "axes.spines.right": False,
     "font.size": 10, "legend.frameon": False, "lines.markersize": 4, "lines.linewidth": 1.5,
 }  # fmt: skip
-LOOKS = tuple(STYLE["axes.prop_cycle"])  # colour, line and marker of each line, where several lines look alike
-SIZE = (8.0, 3.6)  # inches: a page's width
+LOOKS = tuple(STYLE["axes.prop_cycle"])  # colour, dash and marker of each line, for lines that must look alike
+SIZE = (8.0, 3.6)  # width and height in inches; the width is that of a page
 
 
 def panels(*labels: tuple[str, str], size: tuple[float, float] = SIZE) -> tuple[Figure, list[Axes]]:
-    """A figure with one pair of axes beside another for each pair of labels (x, y), units included."""
+    """A figure with a row of panels, one for each pair of labels (x, y). The labels include units.
+
+    `size` is the width and height in inches.
+    """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -46,6 +50,6 @@ def panels(*labels: tuple[str, str], size: tuple[float, float] = SIZE) -> tuple[
 
 
 def axes(x: str, y: str, size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:
-    """A figure with one pair of axes."""
+    """A figure with a single panel."""
     figure, (ax,) = panels((x, y), size=size)
     return figure, ax

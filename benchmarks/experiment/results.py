@@ -1,4 +1,4 @@
-"""One small JSON file a run, written whole or not at all, so that an interrupted series goes on where it stopped."""
+"""Each run has one small JSON file. It is written whole or not at all, so an interrupted series can be continued."""
 
 import datetime
 import json
@@ -19,7 +19,7 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 
 def machine() -> dict[str, object]:
-    """What a figure was measured on: processor, cores, memory, GPU, versions, date, commit of this repository."""
+    """The description of this machine: processor, cores, memory, GPU, versions, date, commit of this repository."""
     cpu = torch.cpu.get_capabilities()
     return {
         "cpu": cpu.get("cpu_name", platform.processor()),
@@ -36,12 +36,12 @@ def machine() -> dict[str, object]:
 
 
 def kind(machine: dict[str, object]) -> tuple[object, ...]:
-    """What of a machine's description makes its speeds comparable with another's."""
+    """The parts of a machine's description that must be equal for its speeds to be comparable with another's."""
     return tuple(machine.get(name) for name in ("cpu", "bf16", "cores", "gpu", "torch", "horovod"))
 
 
 def described(machine: dict[str, object]) -> str:
-    """The description in a line."""
+    """A machine's description in one line."""
     where = (
         f"{machine['cores']} core{'s' * (machine['cores'] != 1)} of {machine['cpu']}{', bfloat16' * machine['bf16']}"
     )
@@ -51,11 +51,12 @@ def described(machine: dict[str, object]) -> str:
 
 
 def _commit() -> str:
-    """The commit that this repository is at, with "-dirty" where a file differs from it that is no result.
+    """The commit of this repository, with "-dirty" if a file other than a result differs from it.
 
-    New and changed results do not count: a series that is measured again changes them itself. The answer is "unknown"
-    without git, as on some learners' machines, and in a learner's copy, which is no repository. `COURSE_COMMIT` names
-    the commit of files that were carried to another machine and compared there (source_code/install/trial.py).
+    New and changed results do not count, because a series that is measured again changes them itself. Some learners'
+    machines have no git, and a learner's copy may be no repository. The answer is then the variable `COURSE_COMMIT`, or
+    "unknown" without it. `COURSE_COMMIT` names the commit of files that were carried to another machine and compared
+    there (source_code/install/trial.py).
     """
     if not shutil.which("git") or not (commit := _git("rev-parse", "--short=12", "HEAD")):
         return os.environ.get("COURSE_COMMIT", "unknown")
@@ -64,18 +65,18 @@ def _commit() -> str:
 
 
 def _git(*arguments: str) -> str:
-    """What a git command says of this repository; empty if it fails."""
+    """The output of a git command in this repository; empty if the command writes none."""
     command = ["git", "-C", str(RESULTS.parent), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def write(path: Path, content: dict) -> None:
-    """Write `content` with the machine's description to `path`."""
+    """Write `content` and the machine's description to `path` as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps({**content, "machine": machine()}, indent=1) + "\n")
 
 
 def read(folder: Path, variant: str) -> list[dict]:
-    """The results of one variant, in the order of their seeds."""
+    """The results in the files whose names begin with `variant-`, in the order of their seeds."""
     found = [json.loads(path.read_text()) for path in folder.glob(f"{variant}-*.json")]
     return sorted(found, key=lambda result: result["seed"])

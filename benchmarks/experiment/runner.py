@@ -1,4 +1,4 @@
-"""Runs a claim's experiment variant by variant and seed by seed, keeps a file a run, and reads them back."""
+"""Runs a claim's experiment for each variant and seed, keeps one file per run, and reads the files back."""
 
 import itertools
 import json
@@ -14,18 +14,20 @@ from benchmarks.experiment.claim import Claim, Runs, Settings, Values, Verdict
 
 @dataclass(frozen=True)
 class Series:
-    """What has been measured of a claim: the files' contents by variant, in the order of the seeds."""
+    """The measured results of a claim. `files` holds the files' contents by variant, in the order of the seeds."""
 
     claim: Claim
     files: dict[str, list[dict]]
 
     @property
     def runs(self) -> Runs:
-        """The measured values, of the seeds that all measured variants have: of an interrupted series, the whole part.
+        """The measured values by variant. Only those seeds count that all measured variants have.
 
-        All that need as many seeds, that is: a variant that needs two takes none from those that need five.
+        If a series was interrupted, its last round is incomplete and does not count. Variants are compared only with
+        those that need the same number of seeds. A variant that needs two seeds thus removes none from those that need
+        five.
         """
-        shared = {}  # by number of seeds needed
+        shared = {}  # the seeds that count, by the number of seeds needed
         for variant, files in self.files.items():
             if files:
                 needed, seeds = self.claim.seeds_of(variant), {file["seed"] for file in files}
@@ -37,19 +39,19 @@ class Series:
 
     @property
     def missing(self) -> list[str]:
-        """Variants without a run of a seed that all measured variants have."""
+        """The variants that have no run in `runs`."""
         runs = self.runs
         return [variant for variant in self.claim.variants if not runs[variant]]
 
     @property
     def seeds(self) -> int:
-        """Seeds that all variants have, those aside that need fewer than the claim declares."""
+        """The number of seeds that all variants have. Variants in `seeds_to_choose` need fewer and do not count."""
         runs, few = self.runs, self.claim.seeds_to_choose
         return min((len(values) for variant, values in runs.items() if variant not in few), default=0)
 
     @property
     def provisional(self) -> str:
-        """Why the verdict does not count yet, in a few words; empty if it does."""
+        """A few words that say why the verdict is provisional; empty if it is final."""
         if self.seeds < self.claim.seeds:
             return f"{self.seeds} of {self.claim.seeds} seeds"
         for variant, needed in self.claim.seeds_to_choose.items():
@@ -61,19 +63,19 @@ class Series:
 
     @property
     def machine(self) -> str:
-        """Where the newest of the results was measured, with what and when; empty if there is none."""
+        """The description of the machine that measured the newest result; empty if there is no result."""
         if not (files := [file for files in self.files.values() for file in files]):
             return ""
         return results.described(max((file["machine"] for file in files), key=lambda machine: machine["date"]))
 
     @property
     def verdict(self) -> Verdict | None:
-        """The claim's verdict; None while a variant has no run."""
+        """The claim's verdict, or None while a variant has no run."""
         return None if self.missing else self.claim.judge(self.runs)
 
 
 def below(settings: Settings, least: Settings) -> list[str]:
-    """The names of the settings that are missing or smaller than in `least`, numbers alone."""
+    """The names of the numbers in `least` that are missing or smaller in `settings`."""
     numbers = {name: value for name, value in least.items() if isinstance(value, int | float)}
     return [name for name, value in numbers.items() if settings.get(name, -1) < value]
 
@@ -82,9 +84,10 @@ def measure(
     claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], variants: Sequence[str],
     said: Callable[[str], None] = lambda text: None,
 ) -> None:  # fmt: skip
-    """Measure what `folder` lacks, or has only smaller or, where times count, from another kind of machine.
+    """Measure the results that `folder` lacks, and replace those that do not suffice.
 
-    A file appears whole or not at all. `said` hears of each run.
+    A result does not suffice if its settings are smaller. If the claim measures time, it must also come from this kind
+    of machine. A file appears whole or not at all. `said` is called with a sentence about each run.
     """
     todo = list(missing(claim, folder, settings, seeds, variants))
     if old := sum(path.exists() for _, _, path in todo):
@@ -98,9 +101,9 @@ def measure(
 def _measured(
     claim: Claim, settings: Settings, todo: list[tuple[str, int, Path]]
 ) -> Iterator[tuple[str, int, Path, Values, float]]:  # fmt: skip
-    """Each run of `todo` with its values and seconds, as soon as it has been measured.
+    """Yield each run of `todo` with its values and seconds, as soon as it has been measured.
 
-    Variants that share a launch take equal shares of its seconds.
+    If variants share a launch, its seconds are divided equally among them.
     """
     for seed, runs in itertools.groupby(todo, key=lambda run: run[1]):
         paths = {variant: path for variant, _, path in runs}
@@ -119,7 +122,10 @@ def _measured(
 def missing(
     claim: Claim, folder: Path, settings: Settings, seeds: Sequence[int], variants: Sequence[str]
 ) -> Iterator[tuple[str, int, Path]]:  # fmt: skip
-    """Variant, seed and file of the runs that have not been done so; one seed of all variants before the next seed."""
+    """Yield the variant, seed and path of each run without a sufficient result.
+
+    All variants of one seed come before the next seed.
+    """
     here = results.kind(results.machine()) if claim.timing_sensitive else None
     for number, seed in enumerate(seeds):
         for variant in variants:
@@ -131,12 +137,18 @@ def missing(
 
 
 def _usable(file: dict, settings: Settings, here: tuple[object, ...] | None) -> bool:
-    """Whether a result is as large as wanted, and of the kind of machine that is `here`, if that counts."""
+    """Whether a result's settings are large enough, and it comes from the kind of machine `here`.
+
+    Any machine will do if `here` is None.
+    """
     return not below(file["settings"], settings) and here in (None, results.kind(file["machine"]))
 
 
 def saved(claim: Claim, folder: Path | None = None) -> Series:
-    """The committed results of a claim, or those in another folder; of times, those of the machine that has most."""
+    """The committed results of a claim, or those in another folder.
+
+    If the claim measures time, only results from one kind of machine count: the kind with the most results.
+    """
     folder = folder or results.RESULTS / claim.id
     files = {variant: _read(folder, variant) for variant in claim.variants}
     if claim.timing_sensitive:
@@ -149,7 +161,10 @@ def saved(claim: Claim, folder: Path | None = None) -> Series:
 
 
 def _read(folder: Path, variant: str) -> list[dict]:
-    """A variant's files; `results.read` takes what begins with the variant's name, and variants may begin alike."""
+    """The contents of a variant's files.
+
+    `results.read` also reads files of variants whose names only begin like this one. They are left out here.
+    """
     return [file for file in results.read(folder, variant) if file["arm"] == variant]
 
 

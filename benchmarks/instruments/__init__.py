@@ -1,1 +1,1 @@
-"""What measures: workers of several kinds, counters of bytes, stopwatches."""
+"""Instruments for measuring: several kinds of workers, counters of bytes and memory, and stopwatches."""

@@ -1,8 +1,10 @@
-"""Runs a function on real processes that torch.distributed (Gloo) joins, no Horovod: for exchanges written by hand.
+"""Runs a function on real processes that torch.distributed (Gloo) connects, without Horovod.
 
-`on_peers("benchmarks.speed.loop:peer", 4, updates=3)` calls `peer(updates=3)` of that module on four processes of this
-machine, joined and with their share of the threads set. One fresh process imports the function's module, reads CIFAR-10
-for all, and forks them, so eight start about as fast as one. It may fork, having no threads yet; a notebook may not.
+It serves exchanges that are written by hand. `on_peers("benchmarks.speed.loop:peer", 4, updates=3)` calls
+`peer(updates=3)` of that module on four processes of this machine. The processes are connected, and each has its share
+of the threads. One fresh process imports the function's module, reads CIFAR-10 and then forks the others. Eight
+processes therefore start about as fast as one. A process with threads must not fork. The fresh process has none yet,
+but a notebook has some.
 """
 
 import importlib
@@ -27,22 +29,26 @@ from benchmarks.experiment import dataset
 from cifar.data import Split
 from cifar.support.environment import cores
 
-SECONDS = 1200  # an experiment that takes longer hangs
-MESSAGE_SECONDS = 120  # and so does a message
-DEVICE = {"device": "cpu"}  # Gloo's messages go from CPU to CPU, and CUDA cannot be forked
+SECONDS = 1200  # an experiment that takes longer is taken to hang
+MESSAGE_SECONDS = 120  # a message that takes longer is taken to hang
+DEVICE = {"device": "cpu"}  # Gloo sends from CPU to CPU, and a process that uses CUDA cannot be forked
 
 
 def data(images: int) -> Split:
-    """The first so many training images; on a peer they are there already."""
+    """The first `images` training images. The processes that `on_peers` starts have them in memory already."""
     return dataset.data(DEVICE | {"images": images})[0]
 
 
 class PeersError(RuntimeError):
-    """Processes that failed; the message ends with the last lines that they wrote."""
+    """Raised if processes fail. The message ends with the last lines that they wrote."""
 
 
 def on_peers(task: str, size: int, **arguments) -> list:
-    """What `module:function` returned (as JSON) on each of `size` processes, by rank. Raises PeersError."""
+    """Call `task`, given as `module:function`, on `size` processes. Returns their results in the order of the ranks.
+
+    Arguments and results travel as JSON. Raises PeersError if a process fails, and subprocess.TimeoutExpired after
+    SECONDS seconds.
+    """
     with tempfile.TemporaryDirectory(prefix="peers-") as scratch:
         folder = Path(scratch)
         (folder / "arguments.json").write_text(json.dumps(arguments))
@@ -59,7 +65,7 @@ def _launch(command: list[str], log: Path) -> None:
         first = subprocess.Popen(command, stdout=out, stderr=out, env=variables, start_new_session=True)
         try:
             status = first.wait(SECONDS)
-        except BaseException:  # Ctrl-C or the time limit: no process may stay
+        except BaseException:  # after Ctrl-C or the time limit no process may remain
             os.killpg(first.pid, signal.SIGTERM)
             first.wait()
             raise
@@ -69,7 +75,7 @@ def _launch(command: list[str], log: Path) -> None:
 
 
 def _fork(task: str, size: int, folder: Path) -> int:
-    """Start the processes, and end all when one fails; the exit status."""
+    """Start the processes, and end all of them when one fails. Returns the exit status."""
     module, _, name = task.partition(":")
     function = getattr(importlib.import_module(module), name)
     dataset.data(DEVICE)
@@ -92,7 +98,7 @@ def _peer(function: Callable, rank: int, size: int, folder: Path) -> None:
     dist.init_process_group("gloo", init_method=store, rank=rank, world_size=size, timeout=limit)
     value = function(**json.loads((folder / "arguments.json").read_text()))
     (folder / f"rank{rank}.json").write_text(json.dumps(value))
-    dist.barrier()  # nobody leaves while others still talk
+    dist.barrier()  # no process leaves while others still exchange messages
     dist.destroy_process_group()
 
 

@@ -1,7 +1,7 @@
-"""Runs a function on real Horovod workers and brings back what each returned.
+"""Runs a function on real Horovod workers and returns the result of each.
 
 `on_workers("bandwidth:all_three", 4, sizes=[1024])` calls `all_three(sizes=[1024])` of the module `bandwidth` on four
-workers, after hvd.init() and with the worker's share of the threads set.
+workers. Each worker has called hvd.init() before, and has set its share of the threads.
 """
 
 import importlib
@@ -13,17 +13,22 @@ from pathlib import Path
 from cifar.support.environment import cores
 from cifar.support.horovodrun import last_lines, running
 
-SECONDS = 1800  # an experiment that takes longer hangs
-SHOWN_LINES = 25  # of what failed workers wrote last
-AS_IT_IS = {"HOROVOD_CYCLE_TIME": "1", "HOROVOD_IDLE_CYCLE_TIME": "0"}  # Horovod's own, in place of the course's
+SECONDS = 1800  # an experiment that takes longer is taken to hang
+SHOWN_LINES = 25  # how many of the last lines of failed workers are shown: enough for a traceback
+# Horovod's own cycle times in milliseconds. They replace those that the course chooses.
+AS_IT_IS = {"HOROVOD_CYCLE_TIME": "1", "HOROVOD_IDLE_CYCLE_TIME": "0"}
 
 
 class WorkersError(RuntimeError):
-    """Workers that failed; the message ends with the last lines that they wrote."""
+    """Raised if workers fail. The message ends with the last lines that they wrote."""
 
 
 def on_workers(task: str, size: int, environment: dict[str, str] | None = None, **arguments) -> list:
-    """What `module:function` returned (as JSON) on each of `size` workers, by rank. Raises WorkersError."""
+    """Call `task`, given as `module:function`, on `size` workers. Returns their results in the order of the ranks.
+
+    Arguments and results travel as JSON. `environment` holds further environment variables. Raises WorkersError if a
+    worker fails, and subprocess.TimeoutExpired after SECONDS seconds.
+    """
     with tempfile.TemporaryDirectory(prefix="workers-") as scratch:
         folder = Path(scratch)
         (folder / "arguments.json").write_text(json.dumps(arguments))
@@ -59,7 +64,7 @@ def _worker(task: str, folder: Path) -> None:
     arguments = json.loads((folder / "arguments.json").read_text())
     value = getattr(importlib.import_module(module), function)(**arguments)
     (folder / f"rank{hvd.rank()}.json").write_text(json.dumps(value))
-    hvd.barrier()  # the launcher ends all workers when the first one leaves
+    hvd.barrier()  # all wait here, because the launcher ends all workers when the first one leaves
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
 """What an experiment's function on a worker needs: its share of the machine, the data, and exchanges that sleep.
 
-Horovod's own waiting spins, and with more workers than cores it takes the cores from those who still compute; these
-wait as `cifar.workers.wait_for_gradients` does. Every exchange has a name: without, Horovod numbers them on each worker
-for itself, and workers that were not in all of them wait for each other for ever.
+Horovod's own waiting is a busy loop. With more workers than cores, it takes the cores from those who still compute. The
+functions here sleep while they wait, as `cifar.workers.wait_for_gradients` does. Every exchange has a name. Without a
+name, each worker numbers its own exchanges. Workers that did not take part in the same exchanges would then wait for
+each other for ever.
 """
 
 import time
@@ -19,9 +20,10 @@ from cifar.workers import POLL_SECONDS, autocast, use_device
 
 
 def data(device: str, images: int = 50_000, test_images: int = 10_000) -> Data:
-    """Training and test part, the first so many images of each, on this worker's device, with its share of threads.
+    """The first `images` of the training part and the first `test_images` of the test part, on this worker's device.
 
-    Rank 0 reads and checks them, the others get them from it: that is done once, not by each.
+    It also sets this worker's share of the threads. Rank 0 reads and checks the images and sends them to the others, so
+    this work is done only once.
     """
     chosen = use_device(device, hvd.local_rank(), hvd.local_size())
     train, test = load(limit=images) if hvd.rank() == 0 else (None, None)
@@ -37,37 +39,40 @@ def _from_rank_0(name: str, split: Split | None, count: int, device: torch.devic
 
 
 def wait(handle: int):
-    """The result of an exchange that was begun, once it is there."""
+    """Wait for an exchange that has begun, and return its result."""
     while not hvd.poll(handle):
         time.sleep(POLL_SECONDS)
     return hvd.synchronize(handle)
 
 
 def total(tensor: Tensor, name: str, **options) -> Tensor:
-    """The sum over the workers; `options` as for hvd.allreduce."""
+    """The sum over the workers. `options` are those of hvd.allreduce."""
     return wait(hvd.allreduce_async(tensor, name=name, op=hvd.Sum, **options))
 
 
 def mean(tensor: Tensor, name: str, **options) -> Tensor:
-    """The mean over the workers; `options` as for hvd.allreduce."""
+    """The mean over the workers. `options` are those of hvd.allreduce."""
     return wait(hvd.allreduce_async(tensor, name=name, op=hvd.Average, **options))
 
 
 def barrier() -> None:
-    """Wait until all workers are here."""
+    """Wait until all workers have called this function."""
     total(torch.zeros(1), "barrier")
 
 
 def compute_on(update: Callable[[], Tensor], name: str, **options) -> None:
-    """Make updates until all workers are here as well: whoever comes last must not have a core for itself."""
+    """Make updates until all workers have called this function.
+
+    If the others only waited, the last worker would have a core for itself and would be measured too fast.
+    """
     handle = hvd.allreduce_async(torch.zeros(1), name=name, op=hvd.Sum, **options)
     while not hvd.poll(handle):
-        update().item()  # a GPU has finished when it can tell the loss
+        update().item()  # reading the loss waits until a GPU has finished
     hvd.synchronize(handle)
 
 
 def gather(tensor: Tensor, name: str) -> Tensor:
-    """The workers' tensors below each other, by rank: `(size, ...)`."""
+    """The workers' tensors, stacked in the order of the ranks: `(size, ...)`."""
     return wait(hvd.allgather_async(tensor[None], name=name))
 
 
@@ -83,18 +88,24 @@ def weights(net: nn.Module) -> Tensor:
 
 @torch.no_grad()
 def set_weights(net: nn.Module, vector: Tensor) -> None:
-    """Give a network the weights that `weights` would return as `vector`."""
+    """Set a network's weights. `vector` has the order that `weights` returns."""
     torch.nn.utils.vector_to_parameters(vector, net.parameters())
 
 
 def spread(net: nn.Module) -> float:
-    """How far the workers' weights are apart: root mean square distance from their mean, relative to its length."""
+    """How far the workers' weights are apart.
+
+    The result is their root mean square distance from their mean, divided by the length of the mean.
+    """
     mine = weights(net)
     centre = mean(mine, "spread.centre")
     return (mean((mine - centre).square().sum(), "spread.square").sqrt() / centre.norm()).item()
 
 
 def loss_of(net: nn.Module, images: Tensor, labels: Tensor, arithmetic=autocast) -> Tensor:
-    """Mean loss of uint8 images `(B, 3, 32, 32)`, in bfloat16 where that is faster; `arithmetic` as `autocast`."""
+    """The mean loss of uint8 images `(B, 3, 32, 32)`.
+
+    `arithmetic` chooses the number format, as `autocast` does: bfloat16 where that is faster.
+    """
     with arithmetic(images.device):
         return F.cross_entropy(net(normalise(images)).float(), labels)

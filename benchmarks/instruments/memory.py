@@ -1,7 +1,7 @@
 """Peak memory of updates or of evaluations, in a process of its own: `peak("training", images, labels, device)`.
 
-The system counts the most memory that a process ever had, so each measurement needs a new one. A GPU's allocator counts
-for itself.
+The system records the largest memory that a process ever had, so each measurement needs a new process. On a GPU,
+PyTorch's allocator counts instead.
 """
 
 import json
@@ -20,12 +20,16 @@ from benchmarks.instruments.step_timing import Stepper
 from cifar.data import normalise
 from cifar.support.environment import cores
 
-GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536"}  # glibc returns freed tensors at once: the peak is what was needed
-REPEATS = 2  # the optimizer's state comes into being at the end of the first update
+# Bytes. glibc returns larger blocks to the system as soon as they are freed, so the peak is what was needed.
+GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+REPEATS = 2  # the first update creates the optimizer's state, so only the second one uses it from the start
 
 
 def peak(mode: str, images: Tensor, labels: Tensor, device: str) -> int:
-    """Bytes by which `mode` (training or evaluation) raises the memory in use; uint8 images `(B, 3, 32, 32)`."""
+    """The bytes by which `mode` ("training" or "evaluation") raises the peak memory, for uint8 images `(B, 3, 32, 32)`.
+
+    Raises RuntimeError if the measuring process fails.
+    """
     with tempfile.TemporaryDirectory(prefix="memory-") as folder:
         path = Path(folder) / "batch.pt"
         torch.save((images.cpu(), labels.cpu()), path)
@@ -48,13 +52,13 @@ def _measure(mode: str, path: str, device: str) -> int:
 
 
 def _most(device: str) -> int:
-    """The most bytes this process has had so far: of the GPU's, or of the machine's."""
+    """The largest number of bytes that this process has used so far, of the GPU's memory or of the machine's."""
     if device == "cuda":
         return torch.cuda.max_memory_allocated()
-    status = Path("/proc/self/status")  # on Linux ru_maxrss begins with what the parent process had
+    status = Path("/proc/self/status")  # on Linux ru_maxrss would start from the parent process's memory
     if status.exists():
         return 1024 * int(re.search(r"VmHWM:\s+(\d+) kB", status.read_text())[1])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # macOS counts in bytes
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""Trains as `size` workers would, in one process: each worker's part of a batch in turn, then one update with the mean.
+"""Trains in one process as `size` workers would.
 
-It computes what the lesson scripts compute on real workers (a test compares them), without what waiting and exchange
-cost: accuracy depends on neither, and the experiments that compare accuracies have many runs.
+The process handles each worker's part of a batch in turn, and then makes one update with the mean gradient. It computes
+what the lesson scripts compute on real workers, and a test compares them. It saves the time for waiting and exchange.
+Accuracy does not depend on these, and the experiments that compare accuracies have many runs.
 """
 
 import time
@@ -18,17 +19,18 @@ from cifar.data import Split, augment, normalise, shard, shuffle, updates_per_ep
 from cifar.model import BootcampResNet
 from cifar.training import running_statistics
 
-Data = tuple[Split, Split]  # training and test part
+Data = tuple[Split, Split]  # the training part and the test part
 
 
 @dataclass(frozen=True)
 class Recipe:
     """What is trained, and how. The parts that experiments vary are passed in.
 
-    `factor(update, updates_an_epoch)` multiplies the optimizer's rates. `order(epoch, rank)` gives the int64 indices
-    that a worker uses in an epoch, equally many on each; by default its shard of one shuffle. With `synchronised` batch
-    normalisation's statistics are those of all workers' images together. `before_step(net, optimizer, update)` sees
-    the mean gradient.
+    `factor(update, updates_an_epoch)` multiplies the optimizer's learning rates. `batch_size` is that of one worker.
+    `change` augments a worker's images. `order(epoch, rank)` gives the int64 indices that a worker uses in an epoch.
+    All workers must have equally many. By default they are the worker's shard of one shuffle. If `synchronised` is
+    true, batch normalisation uses the statistics of all workers' images together. `before_step(net, optimizer, update)`
+    is called when the mean gradient is known, before the optimizer uses it.
     """
 
     net: Callable[[], nn.Module] = lambda: BootcampResNet(norm=nn.BatchNorm2d)
@@ -47,22 +49,24 @@ class Recipe:
 
 @dataclass
 class History:
-    """What a run leaves: a line an epoch, and the trained network."""
+    """The result of a run: the trained network, one line per epoch, and the loss of each update."""
 
     net: nn.Module
     epochs: list[dict] = field(default_factory=list)
-    losses: list[float] = field(default_factory=list)  # of each update: mean over all workers' images
+    losses: list[float] = field(default_factory=list)  # one per update: the mean over all workers' images
 
     @property
     def last(self) -> dict:
-        """The last epoch's line."""
+        """The line of the last epoch."""
         return self.epochs[-1]
 
 
 def train(recipe: Recipe, data: Data, seed: int, tell: Callable[[dict], None] = lambda line: None) -> History:
-    """Train; `tell` hears each epoch's line: epoch, updates, lr, train_loss, test_loss, test_accuracy, seconds.
+    """Train as the recipe says.
 
-    Accuracies are 0 to 1, losses in nats. A loss that is not finite ends the run early, with that line the last.
+    `tell` is called with the line of each epoch: epoch, updates, lr, train_loss, test_loss, test_accuracy, seconds.
+    Accuracies lie between 0 and 1, and losses are in nats. If an epoch's loss is not finite, the run ends with the line
+    of that epoch.
     """
     train_part, test_part = data
     team = Team(recipe, seed, train_part)
@@ -85,7 +89,7 @@ def train(recipe: Recipe, data: Data, seed: int, tell: Callable[[dict], None] = 
 
 
 def _batches(recipe: Recipe, data: Split, seed: int, epoch: int) -> Iterator[tuple[Tensor, ...]]:
-    """Each worker's indices of each update of an epoch."""
+    """Yield, for each update of an epoch, the indices of each worker."""
 
     def default(epoch: int, rank: int) -> Tensor:
         return shard(shuffle(len(data), seed, epoch), rank, recipe.size)
@@ -95,13 +99,13 @@ def _batches(recipe: Recipe, data: Split, seed: int, epoch: int) -> Iterator[tup
 
 
 class Team:
-    """`size` workers with equal weights, each with random numbers and running statistics of its own."""
+    """`size` workers with equal weights. Each has its own random numbers and running statistics."""
 
     def __init__(self, recipe: Recipe, seed: int, data: Split):
         self.recipe, self.updates, self.device = recipe, 0, data.images.device
         self.updates_an_epoch = updates_per_epoch(len(data), recipe.batch_size, recipe.size)
-        self.random = []  # a state of torch's generator for each worker
-        for rank in reversed(range(recipe.size)):  # rank 0's weights are the ones that are kept, as by a broadcast
+        self.random = []  # the state of torch's generator for each worker
+        for rank in reversed(range(recipe.size)):  # rank 0 comes last, so its weights are kept, as after a broadcast
             torch.manual_seed(seed + rank)
             net = recipe.net()
             self.random.insert(0, torch.get_rng_state())
@@ -111,7 +115,10 @@ class Team:
         self.statistics = [[value.clone() for value in running_statistics(self.net)] for _ in range(recipe.size)]
 
     def update(self, data: Split, parts: tuple[Tensor, ...]) -> Tensor:
-        """One update with the mean of the workers' gradients; returns the mean of their losses, a scalar tensor."""
+        """Make one update with the mean of the workers' gradients. Returns the mean of their losses, a scalar tensor.
+
+        `parts` holds the int64 indices of each worker's images.
+        """
         self.set_rates()
         self.net.train()
         self.optimizer.zero_grad()
@@ -122,7 +129,7 @@ class Team:
         return loss
 
     def set_rates(self) -> None:
-        """The rates of the coming update."""
+        """Set the learning rates of the coming update."""
         factor = self.recipe.factor(self.updates, self.updates_an_epoch)
         for group, base in zip(self.optimizer.param_groups, self.base_rates, strict=True):
             group["lr"] = base * factor
@@ -165,7 +172,7 @@ class Team:
             torch._foreach_copy_(self.statistics[rank], running_statistics(self.net))
 
     def share_statistics(self) -> None:
-        """The mean of the workers' running statistics on all of them, as the scripts do after each epoch."""
+        """Give all workers the mean of their running statistics, as the scripts do after each epoch."""
         if self.recipe.synchronised or not self.statistics[0]:
             return
         means = [torch.stack(values).mean(0) for values in zip(*self.statistics, strict=True)]
@@ -175,7 +182,11 @@ class Team:
 
 @torch.no_grad()
 def evaluate(net: nn.Module, split: Split, name: str, images: int | None = None, batch_size: int = 500) -> dict:
-    """`<name>_accuracy` (0-1) and `<name>_loss` (nats) on a split's first `images` as they are, in evaluation mode."""
+    """The accuracy (0 to 1) and the mean loss (nats) on a split's first `images`, or on all of them.
+
+    The keys are `<name>_accuracy` and `<name>_loss`. The images are not augmented, and the network is in evaluation
+    mode.
+    """
     net.eval()
     correct, total = 0, 0.0
     indices = torch.arange(min(images or len(split), len(split)))

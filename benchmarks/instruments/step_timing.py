@@ -1,4 +1,4 @@
-"""One worker's update as a function of the batch alone, and how long it takes."""
+"""One worker's update as a function of the batch alone, and a stopwatch for it."""
 
 import statistics
 import time
@@ -13,9 +13,10 @@ from cifar.model import BootcampResNet
 
 
 class Stepper:
-    """A network with Adam, by default the lessons' with batch normalisation; called with a batch, it updates.
+    """A network with Adam, which makes one update when it is called with a batch.
 
-    Images are normalised, `(B, 3, 32, 32)`; labels `(B,)`.
+    The default network is that of the lessons, with batch normalisation. Images are normalised, of shape
+    `(B, 3, 32, 32)`. Labels have the shape `(B,)`.
     """
 
     def __init__(self, device: torch.device, net: nn.Module | None = None):
@@ -23,7 +24,7 @@ class Stepper:
         self.optimizer = torch.optim.Adam(self.net.parameters(), lr=0.001)
 
     def __call__(self, images: Tensor, labels: Tensor) -> None:
-        """Forward, backward, step."""
+        """Make one update: a forward pass, a backward pass and a step of the optimizer."""
         self.net.train()
         with workers.autocast(images.device):
             loss = F.cross_entropy(self.net(images).float(), labels)
@@ -33,14 +34,14 @@ class Stepper:
 
     @torch.no_grad()
     def evaluate(self, images: Tensor, labels: Tensor) -> Tensor:
-        """How many of the images the network classifies correctly."""
+        """The number of images that the network classifies correctly, a scalar tensor."""
         self.net.eval()
         with workers.autocast(images.device):
             return (self.net(images).argmax(1) == labels).sum()
 
 
 def seconds(work: Callable[[], object], device: torch.device, repeats: int) -> float:
-    """Median time of `work`, after one call that does not count."""
+    """The median seconds of `repeats` calls of `work`, after one call that does not count."""
     times = []
     for _ in range(repeats + 1):
         started = time.perf_counter()
@@ -51,6 +52,6 @@ def seconds(work: Callable[[], object], device: torch.device, repeats: int) -> f
 
 
 def finish(device: torch.device) -> None:
-    """Wait until the device has done what it was asked to do: a GPU works on after the call has returned."""
+    """Wait until the device has finished its work. A GPU may still compute after a call has returned."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
