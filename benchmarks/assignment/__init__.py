@@ -1,1 +1,1 @@
-"""Measures the assignment: where its targets must lie, and what being graded costs."""
+"""Measures the assignment: where its targets must lie, and how much time grading adds to a run."""

@@ -1,7 +1,8 @@
-"""Is the assignment's target well below what the reference reaches, and well above what the naive conversion does?
+"""Is the assignment's target well below the reference's accuracy, and well above that of the naive conversion?
 
-Each variant is graded over several seeds by the grader itself, each seed under a key of its own, so that the spread
-includes which test images are secret. `python -m benchmarks calibrate` goes on where it was interrupted.
+The grader itself grades each variant over several seeds. Each seed has its own key, and the key decides which test
+images are secret. The spread thus includes this choice. `python -m benchmarks calibrate` continues an interrupted
+calibration.
 """
 
 import statistics
@@ -27,12 +28,12 @@ DEVIATIONS = {"full": 4, "fast": 3}
 
 
 def folder(profile: Profile) -> Path:
-    """Where the runs of a profile are kept."""
+    """The folder with the runs of a profile."""
     return results.RESULTS / f"calibration-{profile.name}"
 
 
 def run(profile: Profile, seeds: int, console: Console) -> None:
-    """Grade every variant with seeds 0 .. seeds-1, those excepted that have a result."""
+    """Grade every variant with the seeds 0 to `seeds - 1`. Runs that have a result are skipped."""
     for seed in range(seeds):
         for variant, submission in VARIANTS.items():
             path = folder(profile) / f"{variant}-{seed}.json"
@@ -55,7 +56,11 @@ def run(profile: Profile, seeds: int, console: Console) -> None:
 
 
 def summary(profile: Profile) -> dict[str, dict[str, float]]:
-    """Number of runs, mean, sample standard deviation, and median seconds of each variant."""
+    """The number of runs, and the mean, sample standard deviation and median seconds of each variant.
+
+    Mean and deviation are those of the secret accuracy (0 to 1). The program ends with a message if a variant has fewer
+    than two runs.
+    """
     table = {}
     for variant in VARIANTS:
         runs = results.read(folder(profile), variant)
@@ -72,14 +77,17 @@ def summary(profile: Profile) -> dict[str, dict[str, float]]:
 
 
 def bounds(profile: Profile) -> tuple[float, float]:
-    """The target must lie between these: the naive variant's mean plus, the reference's minus so many deviations."""
+    """The two accuracies (0 to 1) between which the target must lie.
+
+    They are the naive variant's mean plus, and the reference's mean minus, the profile's number of deviations.
+    """
     table, times = summary(profile), DEVIATIONS[profile.name]
     low = table["naive"]["mean"] + times * table["naive"]["deviation"]
     return low, table["reference"]["mean"] - times * table["reference"]["deviation"]
 
 
 def show(profile: Profile, console: Console) -> bool:
-    """Print the calibration; returns whether the profile's target lies where it must."""
+    """Print the calibration. Returns whether the profile's target lies between the bounds."""
     for variant, row in summary(profile).items():
         spread = f"{row['mean']:.2%} +- {row['deviation']:.2%} over {row['runs']} seeds"
         console.print(f"{variant:10} {spread}, {row['seconds']:.0f} s a run", highlight=False)

@@ -1,6 +1,7 @@
-"""What does being graded cost a run? The reference bare and graded, in pairs: time, and whether the weights are equal.
+"""How much time does grading add to a run?
 
-`python -m benchmarks overhead` alternates which of a pair goes first, and goes on where it was interrupted.
+The reference runs in pairs, once bare and once graded. The times are compared, and the final weights must be equal.
+`python -m benchmarks overhead` alternates which run of a pair comes first. It continues an interrupted measurement.
 """
 
 import dataclasses
@@ -31,12 +32,12 @@ from grader.sandbox.run_paths import RunPaths
 from grader.submission import intake
 
 SIZE = dataclasses.replace(contract.load("full"), name="overhead", epochs=10)  # a run of three minutes or more
-LIMIT = 0.05
+LIMIT = 0.05  # the aim: grading adds at most this share of a bare run's seconds
 FOLDER = results.RESULTS / "overhead"
 
 
 def bare(paths: RunPaths, seed: int) -> float:
-    """Seconds of the contract's command, run as a learner runs it."""
+    """Run the contract's command as a learner runs it. Returns its seconds."""
     environment = os.environ | {"PATH": programs_path(), "OMP_NUM_THREADS": str(max(1, cores() // WORKERS))}
     paths.output.mkdir()
     started = time.monotonic()
@@ -47,7 +48,10 @@ def bare(paths: RunPaths, seed: int) -> float:
 
 
 def graded(paths: RunPaths, seed: int) -> float:
-    """Seconds of the same command in the sandbox, observed and watched."""
+    """Run the contract's command as the grader does, observed in the sandbox. Returns its seconds.
+
+    The program ends with a message if the run fails.
+    """
     run = launch.run(paths, SIZE, seed, Bubblewrap, Console(quiet=True))
     if run.status != 0:
         stop(f"the graded run ended with status {run.status}: see {paths.log}")
@@ -58,7 +62,7 @@ WAYS = {"bare": bare, "graded": graded}
 
 
 def run(pairs: int, console: Console) -> None:
-    """Measure so many pairs, those excepted that have a result from this kind of machine."""
+    """Measure the first `pairs` pairs. Runs that have a result from this kind of machine are skipped."""
     here = results.kind(results.machine())
     for pair in range(pairs):
         for way in sorted(WAYS, reverse=pair % 2 == 1):
@@ -77,14 +81,14 @@ def run(pairs: int, console: Console) -> None:
 
 
 def weights(path: Path) -> int:
-    """The fingerprint of a checkpoint's weights."""
+    """The fingerprint of the weights in the checkpoint at `path`."""
     net = ResNet9(NETWORK_WIDTH)
     net.load_state_dict(torch.load(path, weights_only=True))
     return fingerprint(net.parameters())
 
 
 def pairs() -> list[tuple[dict, dict]]:
-    """The bare and the graded run of each pair, measured on the kind of machine that has the most pairs."""
+    """The bare and the graded run of each pair. Only pairs from one kind of machine count: the kind with most pairs."""
     graded_runs = {run["seed"]: run for run in results.read(FOLDER, "graded")}
     by_machine = defaultdict(list)
     for bare_run in results.read(FOLDER, "bare"):
@@ -95,7 +99,7 @@ def pairs() -> list[tuple[dict, dict]]:
 
 
 def share(bare: dict, graded: dict) -> float:
-    """What being graded adds to a run, as a share of the bare one's seconds."""
+    """The time that grading adds to a run, as a share of the bare run's seconds."""
     return graded["seconds"] / bare["seconds"] - 1
 
 
@@ -105,7 +109,7 @@ def equal(found: list[tuple[dict, dict]]) -> bool:
 
 
 def sentence(found: list[tuple[dict, dict]]) -> str:
-    """Median and range over the pairs, the aim, and whether the weights agree."""
+    """A sentence with the median and range over the pairs, the aim, and whether the weights agree."""
     shares = sorted(share(*pair) for pair in found)
     spread = f"{statistics.median(shares):+.1%} ({shares[0]:+.1%} to {shares[-1]:+.1%}) over {len(found)} pairs"
     same = "the same weights" if equal(found) else "DIFFERENT WEIGHTS"
@@ -113,7 +117,10 @@ def sentence(found: list[tuple[dict, dict]]) -> str:
 
 
 def described() -> dict[str, str | int]:
-    """What being graded costs a run, and where that was measured, in words. Empty if it has not been measured."""
+    """Texts that say how much time grading adds, and on which machine it was measured. Empty without a measurement.
+
+    The keys are `message`, `machine` and `epochs`, the number of epochs of a run.
+    """
     if not (measured := pairs()):
         return {}
     machines = sorted({results.described(run["machine"]) for pair in measured for run in pair})
@@ -122,7 +129,10 @@ def described() -> dict[str, str | int]:
 
 
 def show(console: Console) -> bool:
-    """Print each pair's overhead and their median; returns whether that is small and all weights are equal in pairs."""
+    """Print each pair's overhead and their median.
+
+    Returns whether the median is at most LIMIT and both runs of every pair end with equal weights.
+    """
     found = pairs()
     if not found:
         stop(f"no pair in {FOLDER}. Leave --show out to measure.")

@@ -1,4 +1,4 @@
-"""The table of all claims: where each is taught, how it is measured, and what came of it."""
+"""The table of all claims: the lesson that teaches each, the command that measures it, and its result."""
 
 import json
 from dataclasses import dataclass
@@ -16,9 +16,10 @@ NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """A claim's line of the table; `verdict` is empty while a variant has no result, which `sentence` then says.
+    """A claim's row of the table.
 
-    `cell` is the number, from 1, and `cell_id` the id of the notebook's cell that shows the saved result.
+    While a variant has no result, `verdict` is empty and `sentence` names the variants without a result. `cell` is the
+    number, counted from 1, of the notebook's cell that shows the saved result. `cell_id` is that cell's id.
     """
 
     id: str
@@ -37,7 +38,7 @@ class Row:
 
 
 def rows() -> list[Row]:
-    """A row a claim, in the order of their ids."""
+    """One row per claim, in the order of the ids."""
     return [_row(runner.saved(claims.get(id))) for id in claims.IDS]
 
 
@@ -55,7 +56,10 @@ def _row(saved: runner.Series) -> Row:
 
 @cache
 def _cells(lesson: str) -> dict[str, tuple[int, str]]:
-    """By claim: number and id of the cell that shows its saved result. KeyError, later, if a lesson shows none."""
+    """The number and id of the cell that shows a claim's saved result, by claim.
+
+    A claim is missing if no cell of the lesson shows its result.
+    """
     cells = json.loads((NOTEBOOKS / f"{lesson}.ipynb").read_text(encoding="utf-8"))["cells"]
     return {
         id: (number, cell["id"])
@@ -66,7 +70,7 @@ def _cells(lesson: str) -> dict[str, tuple[int, str]]:
 
 
 def show(console: Console) -> bool:
-    """Print the table; returns whether every claim has a verdict."""
+    """Print the table. Returns whether every claim has a verdict."""
     table = Table("id", "lesson, cell", title="The claims of the course")
     table.add_column("experiment, result", no_wrap=True)
     for head in ("seeds", "verdict", "provisional"):

@@ -1,1 +1,1 @@
-"""What is measured in several experiments: ways to exchange, to normalise, to augment."""
+"""Methods that several experiments measure: ways to exchange gradients, to normalise and to augment images."""

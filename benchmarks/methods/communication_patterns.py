@@ -1,8 +1,9 @@
-"""Four ways for workers to come by their mean gradient, by messages from process to process; measured by `measure`.
+"""Four ways for workers to compute their mean gradient with messages between processes. `measure` compares them.
 
-`ring`: in chunks, from neighbour to neighbour. `replica`: every worker sends its gradient to all others. `server`: to
-worker 0, which sends the mean back (new weights would be as many bytes). `central`: worker 0 gets not the gradients but
-what they are computed from, the activations, and does all the back-propagation.
+`ring`: chunks of the gradient go from neighbour to neighbour. `replica`: every worker sends its gradient to all others.
+`server`: every worker sends its gradient to worker 0, which sends the mean back. New weights would be as many bytes.
+`central`: every worker sends worker 0 its activations, from which the gradients are computed. Worker 0 does all the
+back-propagation.
 """
 
 import time
@@ -20,14 +21,14 @@ from benchmarks.instruments.gloo_processes import data
 from cifar.data import normalise, shard, shuffle
 from cifar.model import BootcampResNet
 
-IMAGES = 10_000
+IMAGES = 10_000  # training images from which the batches are drawn: more than any experiment's global batch
 
-Batch = tuple[Tensor, Tensor]  # normalised images and labels
-Update = Callable[[Wire, int, int, nn.Module, Batch], Tensor]  # the mean gradient of all workers, one vector
+Batch = tuple[Tensor, Tensor]  # normalised images (B, 3, 32, 32) and labels (B,)
+Update = Callable[[Wire, int, int, nn.Module, Batch], Tensor]  # returns the mean gradient of all workers as one vector
 
 
 def gradient(net: nn.Module, batch: Batch) -> Tensor:
-    """Gradient of the mean loss over a batch, one vector."""
+    """The gradient of the mean loss over a batch, as one vector."""
     loss = F.cross_entropy(net(batch[0]), batch[1])
     return _vector(torch.autograd.grad(loss, list(net.parameters())))
 
@@ -37,7 +38,7 @@ def _vector(tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 def server(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> Tensor:
-    """Each worker computes its gradient, worker 0 the mean."""
+    """Each worker computes its gradient, and worker 0 computes their mean."""
     mine = gradient(net, batch)
     if rank > 0:
         wire.send(mine, 0).wait()
@@ -50,7 +51,7 @@ def server(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> Te
 
 
 def replica(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> Tensor:
-    """Each worker computes its gradient, sends it to all, and computes the mean of what it gets."""
+    """Each worker computes its gradient, sends it to all others, and computes the mean of all gradients."""
     mine = gradient(net, batch)
     works = [wire.send(mine, other) for other in range(size) if other != rank]
     total = mine.clone()
@@ -63,7 +64,10 @@ def replica(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> T
 
 
 def ring(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> Tensor:
-    """Each worker computes its gradient; sums of its chunks grow round the ring, then the full sums go round."""
+    """Each worker computes its gradient and divides it into chunks.
+
+    The sums of the chunks grow while they go round the ring. Then the full sums go round the ring once more.
+    """
     mine = gradient(net, batch)
     chunks = list(mine.tensor_split(size))
     for step in range(size - 1):
@@ -74,7 +78,7 @@ def ring(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> Tens
 
 
 def _pass_on(wire: Wire, rank: int, size: int, chunks: list[Tensor], sent: int) -> Tensor:
-    """Send chunk `sent` to the next worker, and receive the chunk before it from the one before."""
+    """Send chunk `sent` to the next worker, and receive chunk `sent - 1` from the previous worker."""
     work = wire.send(chunks[sent % size], (rank + 1) % size)
     received = wire.receive(chunks[(sent - 1) % size], (rank - 1) % size)
     work.wait()
@@ -82,7 +86,7 @@ def _pass_on(wire: Wire, rank: int, size: int, chunks: list[Tensor], sent: int) 
 
 
 def central(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> Tensor:
-    """Each worker computes activations only; worker 0 back-propagates for all, and sends the mean gradient."""
+    """Each worker computes only activations. Worker 0 back-propagates for all, and sends the mean gradient."""
     tape = Tape(net)
     with tape:
         loss = F.cross_entropy(net(batch[0]), batch[1])
@@ -102,9 +106,10 @@ def central(wire: Wire, rank: int, size: int, net: nn.Module, batch: Batch) -> T
 
 
 class Tape(saved_tensors_hooks):
-    """Keeps in `saved` what a forward pass leaves for the backward pass, each tensor once, and not the weights.
+    """Keeps in `saved` the tensors that a forward pass stores for the backward pass.
 
-    Whoever replaces `saved` by another worker's differentiates that worker's forward pass: all networks are equal.
+    Each tensor is kept once, and the weights are not kept. All workers have equal networks. If `saved` is replaced by
+    that of another worker, the backward pass therefore gives that worker's gradient.
     """
 
     def __init__(self, net: nn.Module):
@@ -133,27 +138,33 @@ UPDATES: dict[str, Update] = {"central": central, "server": server, "replica": r
 
 
 def sizes(most: int) -> list[int]:
-    """The numbers of workers that are compared: 2, 4, ... up to `most`."""
+    """The numbers of workers that are compared: the powers of two from 2 up to `most`."""
     return [2**power for power in range(1, most.bit_length()) if 2**power <= most]
 
 
 def each_size(line: Callable[[dist.ProcessGroup], dict]) -> list[dict | None]:
-    """On each process: what `line` returns for the first 2, 4, ... workers as a group; None where it is not of them."""
+    """Call `line` on each process, for groups of the first 2, 4, ... workers. Returns one result per group.
+
+    The result is None for a group to which this process does not belong.
+    """
     lines = []
     for size in sizes(dist.get_world_size()):
         group = dist.new_group(list(range(size)))
         lines.append(line(group) if dist.get_rank() < size else None)
-        dist.barrier()  # the others wait
+        dist.barrier()  # processes outside the group wait here
     return lines
 
 
 def measure(batch_size: int, updates: int, seed: int) -> dict[str, list[dict | None]]:
-    """On each process: bytes, seconds and error of each way, by number of workers."""
+    """Measure each way on each process: bytes, seconds and error, one line per number of workers.
+
+    `batch_size` is that of one worker.
+    """
     return {way: each_size(partial(_line, update, batch_size, updates, seed)) for way, update in UPDATES.items()}
 
 
 def _line(update: Update, batch_size: int, updates: int, seed: int, group: dist.ProcessGroup) -> dict:
-    """Bytes and seconds of each update, and how far the first mean gradient is from the true one."""
+    """Bytes per update, the seconds of each update, and the relative error of the mean gradient."""
     rank, size, seconds = group.rank(), group.size(), []
     net, batch = _prepared(batch_size, seed, rank, size)
     error = _error(update(Wire(), rank, size, net, batch), net, batch, group)
@@ -171,7 +182,7 @@ def _line(update: Update, batch_size: int, updates: int, seed: int, group: dist.
 
 
 def _prepared(batch_size: int, seed: int, rank: int, size: int) -> tuple[nn.Module, Batch]:
-    """The same network on each worker, and a batch of its own, of real images."""
+    """The same network on each worker, and a batch of CIFAR-10 images that belongs to this worker alone."""
     torch.manual_seed(seed)
     net = BootcampResNet()
     split = data(IMAGES)
@@ -180,7 +191,7 @@ def _prepared(batch_size: int, seed: int, rank: int, size: int) -> tuple[nn.Modu
 
 
 def _error(found: Tensor, net: nn.Module, batch: Batch, group: dist.ProcessGroup) -> float:
-    """Distance from the mean that PyTorch's own all-reduce computes, relative to that mean's length."""
+    """The distance from the mean that PyTorch's own all-reduce computes, divided by the length of that mean."""
     mean = gradient(net, batch)
     dist.all_reduce(mean, group=group)
     mean /= group.size()

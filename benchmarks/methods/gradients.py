@@ -1,4 +1,4 @@
-"""The gradient of given images as one vector, and a step along it: gradient descent by hand."""
+"""Gradient descent by hand: the gradient of given images as one vector, and a step against it."""
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,10 @@ from cifar.data import Split, normalise
 
 
 def gradient(net: nn.Module, split: Split, indices: Tensor) -> Tensor:
-    """Gradient of the mean loss over the images at `indices`, one float32 vector."""
+    """The gradient of the mean loss over the images at `indices`, as one float32 vector.
+
+    At most 512 images at a time pass through the network, which limits the memory needed.
+    """
     total = 0
     for part in indices.split(512):
         images, labels = split.batch(part)
@@ -22,7 +25,7 @@ def gradient(net: nn.Module, split: Split, indices: Tensor) -> Tensor:
 
 @torch.no_grad()
 def step(net: nn.Module, vector: Tensor, rate: float) -> None:
-    """Plain SGD: move the weights by `-rate` times a gradient as `gradient` gives it."""
+    """Make one step of plain SGD: add `-rate` times `vector` to the weights. `gradient` returns such a vector."""
     parameters = list(net.parameters())
     pieces = vector.split([parameter.numel() for parameter in parameters])
     for parameter, piece in zip(parameters, pieces, strict=True):

@@ -1,4 +1,4 @@
-"""How sharp a minimum is: the Hessian's largest eigenvalue, found without ever writing the Hessian down."""
+"""The sharpness of a minimum is the Hessian's largest eigenvalue. It is computed without storing the Hessian."""
 
 from collections.abc import Callable
 
@@ -11,9 +11,10 @@ from cifar.data import Split, normalise
 def largest_eigenvalue(
     product: Callable[[Tensor], Tensor], start: Tensor, iterations: int = 50, tolerance: float = 0.01
 ) -> float:
-    """The eigenvalue of largest magnitude of a symmetric matrix given as `product(vector)`, by power iteration.
+    """The eigenvalue of largest magnitude of a symmetric matrix, by power iteration.
 
-    `start` is any vector `(N,)`, best a random one. Ends when the estimate changes by less than `tolerance` of itself.
+    `product(vector)` multiplies the matrix by a vector `(N,)`. `start` is any vector `(N,)`; a random one is best. The
+    iteration ends when the estimate changes by at most `tolerance` times itself.
     """
     vector, estimate = start / start.norm(), 0.0
     for _ in range(iterations):
@@ -28,10 +29,11 @@ def largest_eigenvalue(
 def sharpness(
     net: nn.Module, split: Split, seed: int = 0, iterations: int = 50, tolerance: float = 0.01
 ) -> float:  # fmt: skip
-    """Largest eigenvalue of the Hessian of the mean cross-entropy over a split's images, not augmented.
+    """The largest eigenvalue of the Hessian of the mean cross-entropy over a split's images, which are not augmented.
 
-    In evaluation mode, so that batch normalisation is a fixed map, and in float32: second derivatives of bfloat16 are
-    mostly rounding. All images at once: keep the split small.
+    The network is in evaluation mode, so that batch normalisation is a fixed map. It computes in float32, because
+    second derivatives in bfloat16 are mostly rounding errors. All images pass through the network at once, so the split
+    must be small.
     """
     net.eval()
     weights = [weight for weight in net.parameters() if weight.requires_grad]
@@ -41,7 +43,7 @@ def sharpness(
     flat = torch.cat([slope.reshape(-1) for slope in slopes])
 
     def product(vector: Tensor) -> Tensor:
-        """Hessian times vector: the gradient of (gradient . vector), Pearlmutter 1994."""
+        """The Hessian times a vector. It is the gradient of the product gradient . vector (Pearlmutter 1994)."""
         parts = torch.autograd.grad(flat @ vector, weights, retain_graph=True)
         return torch.cat([part.reshape(-1) for part in parts])
 

@@ -1,4 +1,4 @@
-"""What a ring all-reduce costs: measured on real workers, and as a model with three constants that are fitted to it.
+"""The cost of a ring all-reduce, measured on real workers, and a model with three constants that are fitted to it.
 
 An all-reduce of n bytes in a ring of K workers takes the sum of three times: the time of 2(K-1) messages, the time of
 2n(K-1)/K bytes, and the wait until Horovod's background threads have agreed on the exchange. The wait depends neither
@@ -11,7 +11,10 @@ import numpy as np
 
 
 def all_reduce_seconds(sizes: list[int], repeats: int) -> list[float]:
-    """On a worker: the median seconds of an all-reduce of each size in bytes."""
+    """Runs on each worker. Returns the median seconds of an all-reduce of each size, which is in bytes.
+
+    Each size is measured `repeats` times, after two all-reduces that do not count.
+    """
     import horovod.torch as hvd
     import torch
 
@@ -33,7 +36,7 @@ def all_reduce_seconds(sizes: list[int], repeats: int) -> list[float]:
 
 
 def fit(values: dict) -> tuple[float, float, float]:
-    """The model's three constants in seconds: per all-reduce, per message (alpha) and per byte (beta).
+    """The model's three constants: seconds per all-reduce, per message (alpha) and per byte (beta).
 
     `values` holds the numbers of `workers`, the sizes in `bytes`, and `seconds`: a row of times for each number of
     workers. The constants minimise the squares of the relative errors, and none is negative.
@@ -47,6 +50,6 @@ def fit(values: dict) -> tuple[float, float, float]:
 
 
 def ring(constants: tuple[float, float, float], workers: int, size: float) -> float:
-    """The model's seconds for an all-reduce of `size` bytes among `workers`. One worker needs none."""
+    """The model's seconds for an all-reduce of `size` bytes among `workers` workers. One worker needs no time."""
     once, alpha, beta = constants
     return once + 2 * (workers - 1) * alpha + 2 * (workers - 1) / workers * size * beta if workers > 1 else 0.0

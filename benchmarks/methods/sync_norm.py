@@ -1,6 +1,7 @@
-"""Synchronised batch normalisation on any device: statistics of all workers' images, and gradients through them.
+"""Synchronised batch normalisation on any device.
 
-Horovod's own `hvd.SyncBatchNorm` runs on GPUs only.
+It uses the statistics of all workers' images, and gradients flow through them. Horovod's own `hvd.SyncBatchNorm` runs
+only on GPUs.
 """
 
 import torch
@@ -10,9 +11,10 @@ from benchmarks.instruments import horovod_ops
 
 
 class _Mean(torch.autograd.Function):
-    """The mean over the workers. Backward it is a mean too: each worker's loss depends on all workers' inputs.
+    """The mean over the workers.
 
-    That suits gradients which are averaged over the workers afterwards, not summed.
+    The backward pass is also a mean, because each worker's loss depends on all workers' inputs. This is right if the
+    workers' gradients are averaged afterwards, and wrong if they are summed.
     """
 
     @staticmethod
@@ -26,9 +28,9 @@ class _Mean(torch.autograd.Function):
 
 
 class SynchronisedNorm(nn.BatchNorm2d):
-    """nn.BatchNorm2d over the batches of all workers, which must be equally large; keeps no running statistics.
+    """nn.BatchNorm2d over the batches of all workers, which must be equally large. It keeps no running statistics.
 
-    `options` as for hvd.allreduce. Input and output `(B, C, H, W)`.
+    `options` are those of hvd.allreduce. Input and output have the shape `(B, C, H, W)`.
     """
 
     def __init__(self, channels: int, **options):
