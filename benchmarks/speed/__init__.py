@@ -1,7 +1,7 @@
-"""How fast the course is beside what people would pick instead. Each comparison is a module, built as the claims are.
+"""Compares the course's speed with that of the usual alternatives. Each comparison is a module, built like a claim.
 
-A variant is a way of doing the same work, and a seed is a round. One round of all variants comes before the next, so
-whatever else the machine does slows all of them.
+A variant is a way of doing the same work, and a seed is a round. All variants are measured in one round before the next
+round begins. Whatever else the machine does therefore slows all variants alike.
 """
 
 import importlib
@@ -9,12 +9,12 @@ from types import ModuleType
 
 from benchmarks.experiment.claim import Claim
 
-SHORT = ("communication", "step", "scaling")  # `make benchmark`
-LONG = {  # commands of their own
+SHORT = ("communication", "step", "scaling")  # `make benchmark` runs these
+LONG = {  # each of these has its own command, which is named here
     "accuracy": "time-to-accuracy", "kept": "accuracy-kept", "start": "time-to-start", "gpu": "time-on-gpu",
 }  # fmt: skip
 IDS = (*SHORT, *LONG)
-# The other comparisons lie in modules that have their ids as names.
+# Modules of the comparisons whose id is not the module's name.
 MODULES = {
     "accuracy": "time_to_accuracy",
     "kept": "accuracy_ablation",
@@ -23,12 +23,12 @@ MODULES = {
 
 
 def module(id: str) -> ModuleType:
-    """The module of the comparison called `id`. KeyError if there is none."""
+    """The module of the comparison with this id. Raises KeyError if there is none."""
     if id not in IDS:
         raise KeyError(id)
     return importlib.import_module(f"{__name__}.comparisons.{MODULES.get(id, id)}")
 
 
 def get(id: str) -> Claim:
-    """The comparison called `id`. KeyError if there is none."""
+    """The comparison with this id. Raises KeyError if there is none."""
     return module(id).CLAIM

@@ -1,6 +1,7 @@
-"""The course's training loop under a stopwatch, on workers that Horovod or torch.distributed has started.
+"""Measures the time of the course's training loop, on workers that Horovod or torch.distributed has started.
 
-`horovod` and `peer` are tasks for `on_workers` and `on_peers`: they differ in who exchanges gradients, and how.
+`horovod` is a task for `on_workers`, and `peer` is a task for `on_peers`. They differ only in how gradients are
+exchanged.
 """
 
 import itertools
@@ -21,31 +22,32 @@ from cifar.model import BootcampResNet, ResNet9
 
 NETWORKS: dict[str, Callable[[], nn.Module]] = {"resnet9": ResNet9, "bootcamp": BootcampResNet}
 NAMES = {"resnet9": "ResNet-9", "bootcamp": "the bootcamp's ResNet"}
-IMAGES = 8192  # to draw batches from
-WARM_UPDATES = 3  # choose kernels, and fill Horovod's cache of what is exchanged
-RATE = 0.01
+IMAGES = 8192  # training images from which the batches are drawn
+WARM_UPDATES = 3  # updates that do not count: kernels are chosen, and Horovod's cache of exchanges is filled
+RATE = 0.01  # learning rate: small enough that no run diverges, and the time does not depend on it
 
 
 def horovod(sleep: bool, groups: int | None, network: str, batch_size: int, updates: int) -> float:
-    """On a Horovod worker: seconds of so many updates of `batch_size` images.
+    """Runs on a Horovod worker. Returns the seconds of `updates` updates with `batch_size` images each.
 
-    `sleep`: wait for the gradients as the course does, not as Horovod does; `groups` as for hvd.DistributedOptimizer.
+    If `sleep` is true, the worker waits for the gradients as the course does, otherwise as Horovod does. `groups` is
+    that of hvd.DistributedOptimizer.
     """
     return train(sleep, groups, network, batch_size, updates)[1]
 
 
 def several(ways: list[dict], **work) -> list[float]:
-    """On a Horovod worker: the seconds of each of some ways, one after the other in one launch."""
+    """Runs on a Horovod worker. Measures each of the ways, one after the other, and returns their seconds."""
     return [horovod(**way, **work) for way in ways]
 
 
 def images_per_s(batch_size: int, updates: int, seconds: list[float]) -> float:
-    """Images/s of all workers together, from the seconds that each took for its updates."""
+    """The images/s of all workers together. `seconds` holds the time that each worker took for its updates."""
     return sum(batch_size * updates / one for one in seconds)
 
 
 def train(sleep: bool, groups: int | None, network: str, batch_size: int, updates: int) -> tuple[nn.Module, float]:
-    """The trained network, and the seconds."""
+    """Train as `horovod` does. Returns the trained network and the seconds."""
     import horovod.torch as hvd
 
     from benchmarks.instruments import horovod_ops
@@ -56,18 +58,21 @@ def train(sleep: bool, groups: int | None, network: str, batch_size: int, update
     optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters(), groups=groups)
     hvd.broadcast_parameters(net.state_dict(), root_rank=0)
     data = endless(images, hvd.rank(), hvd.size(), batch_size)
-    wait = workers.wait_for_gradients if sleep else no_wait  # without our wait Horovod's own one spins in `step`
+    wait = workers.wait_for_gradients if sleep else no_wait  # `step` then waits in a busy loop
     return net, seconds(net, optimizer, data, updates, horovod_ops.barrier, wait)
 
 
 def peer(way: str, network: str, batch_size: int, updates: int) -> float:
-    """The same on a process of torch.distributed. `way`: ddp; alone, without any exchange; or wait, which exchanges
-    nothing either, but waits for the others before each update.
+    """Runs on a process of torch.distributed. Returns the seconds of `updates` updates.
+
+    `way` is `ddp`, `alone` or `wait`. `ddp` exchanges gradients with DistributedDataParallel. `alone` exchanges
+    nothing. `wait` exchanges no gradients either, but waits for the other processes before each step of the optimizer.
     """
     train, rank, size = gloo_processes.data(IMAGES), dist.get_rank(), dist.get_world_size()
     workers.use_device("cpu", rank, size)
     net = build(network)
-    # By default it also sends batch norm's statistics before each forward pass, which neither ours nor stock does.
+    # By default DDP also sends batch norm's statistics before each forward pass. Neither our loop nor stock Horovod
+    # does so.
     wrapped = DistributedDataParallel(net, forward_sync_buffers=False) if way == "ddp" else net
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
     data = endless(train, rank, size, batch_size)
@@ -79,11 +84,14 @@ def peer(way: str, network: str, batch_size: int, updates: int) -> float:
 
 
 def no_wait(optimizer: Optimizer) -> None:
-    """What is called before each step where nobody waits."""
+    """Do nothing. This is the `wait` of a worker that does not wait before a step."""
 
 
 def _compute_on(net: nn.Module, optimizer: Optimizer, data: Iterator) -> None:
-    """Compute until all others are done as well: whoever came last would have a core for itself."""
+    """Compute until all processes are done.
+
+    If the others only waited, the last process would have a core for itself and would be measured too fast.
+    """
     scheduler = LambdaLR(optimizer, lambda update: 1)
     done = dist.barrier(async_op=True)
     while not done.is_completed():
@@ -91,13 +99,13 @@ def _compute_on(net: nn.Module, optimizer: Optimizer, data: Iterator) -> None:
 
 
 def build(network: str, seed: int = 0) -> nn.Module:
-    """The network called so, its weights drawn with `seed`."""
+    """The network with this name. Its weights are drawn with `seed`."""
     torch.manual_seed(seed)
     return NETWORKS[network]()
 
 
 def endless(train: Split, rank: int, size: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """This worker's augmented batches, epoch after epoch, all of them whole."""
+    """Yield this worker's augmented batches, epoch after epoch. Incomplete batches are left out."""
     for epoch in itertools.count():
         mine = shard(shuffle(len(train), 0, epoch), rank, size)
         yield from batches(train, mine[: len(mine) // batch_size * batch_size], batch_size, augment)
@@ -107,7 +115,11 @@ def seconds(
     net: nn.Module, optimizer: Optimizer, data: Iterator, updates: int, begin: Callable[[], object],
     wait: Callable[[Optimizer], None] = no_wait,
 ) -> float:  # fmt: skip
-    """Seconds of so many updates, after WARM_UPDATES that do not count and `begin()`. `wait` precedes each step."""
+    """The seconds of `updates` updates.
+
+    WARM_UPDATES updates and a call of `begin()` come first and do not count. `wait` is called before each step of the
+    optimizer.
+    """
     scheduler = LambdaLR(optimizer, lambda update: 1)
     training.train_epoch(net, optimizer, scheduler, itertools.islice(data, WARM_UPDATES), wait=wait)
     begin()

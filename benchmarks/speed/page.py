@@ -1,4 +1,7 @@
-"""The page of the comparisons: verdict, table, picture, machine and command of each; what has no result is named."""
+"""The page of the comparisons: the verdict, table, picture, machine and command of each.
+
+For a comparison that has not been measured in full, the page names the variants without a result.
+"""
 
 import base64
 import io
@@ -16,13 +19,13 @@ from benchmarks.experiment.runner import Series
 from benchmarks.speed.tables import Table
 from grader.common.atomic_write import write_whole
 
-DPI = 144  # sharp on a screen that shows two pixels for one
+DPI = 144  # dots per inch: sharp on a screen that shows each pixel as two by two
 
 
 def write(folder: Path, target: Path, overhead: dict[str, str | int]) -> None:
-    """Write the page of the comparisons. Each has its results in a folder of `folder`.
+    """Write the page of the comparisons to `target`. Each comparison has its results in a subfolder of `folder`.
 
-    `overhead` says what being graded costs a run, as `benchmarks.assignment.overhead.described` does.
+    `overhead` says how much time grading adds to a run, as `benchmarks.assignment.overhead.described` does.
     """
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
@@ -47,12 +50,12 @@ def _section(saved: Series) -> dict:
 
 
 def table(saved: Series) -> Table:
-    """The table that a comparison's module makes of its runs."""
+    """The table that a comparison's module makes from its runs."""
     return speed.module(saved.claim.id).table(saved.runs)
 
 
 def rich_table(saved: Series) -> rich.table.Table:
-    """The same for the terminal."""
+    """The table of a comparison for the terminal."""
     made = table(saved)
     shown = rich.table.Table(*made.heads)
     for row in made.rows:
@@ -61,7 +64,7 @@ def rich_table(saved: Series) -> rich.table.Table:
 
 
 def command(id: str) -> str:
-    """Measures one comparison, as far as it has no results."""
+    """The command that measures what has no results yet of a comparison."""
     return f"python -m benchmarks {speed.LONG.get(id, f'speed --only {id}')}"
 
 

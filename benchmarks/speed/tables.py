@@ -1,4 +1,4 @@
-"""A comparison's table, for the page and for the terminal."""
+"""The type of a comparison's table, which the page and the terminal show."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,14 +8,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Table:
-    """Column heads and rows of text, equally long."""
+    """The column heads and the rows, as texts. Each row has as many texts as there are heads."""
 
     heads: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
 
 def told(values: Sequence[float], digits: int) -> str:
-    """`0.97 (0.95 to 0.99)`: median and range over the rounds; of one round its value."""
+    """Median and range over the rounds, as in `0.97 (0.95 to 0.99)`. For a single round only its value is given."""
     if len(values) == 1:
         return f"{values[0]:,.{digits}f}"
     return f"{np.median(values):,.{digits}f} ({np.min(values):,.{digits}f} to {np.max(values):,.{digits}f})"

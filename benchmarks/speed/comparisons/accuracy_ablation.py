@@ -1,8 +1,9 @@
-"""Do the means that make training fast cost accuracy? `cifar_fast.py` with and without them, over seeds.
+"""Do the techniques that make training fast cost accuracy? `cifar_fast.py` runs with and without them, over seeds.
 
-bfloat16 arithmetic beside float32; and early epochs of smaller images beside fewer epochs of whole ones, which multiply
-and add about as often: three of 20 pixels, three of 24 and four of 32 are as many as seven of 32. (Waiting and cycle
-times change no bit of a gradient, as a test shows; grouping changes at most the order of its sums.)
+bfloat16 arithmetic is compared with float32. Early epochs of smaller images are compared with fewer epochs of whole
+images, which multiply and add about as often: three epochs of 20 pixels, three of 24 and four of 32 are as many
+operations as seven epochs of 32 pixels. Waiting and cycle times change no bit of a gradient, as a test shows. Grouping
+changes at most the order of its sums.
 """
 
 import numpy as np
@@ -15,14 +16,14 @@ from benchmarks.speed.tables import Table
 
 NAMES = {"bfloat16": "bfloat16", "float32": "float32", "whole": "float32, images never smaller"}
 EPOCHS = {"bfloat16": 10, "float32": 10, "whole": 7}
-# A mean of speed: what has it, and what lacks it.
+# For each technique, the variant with it and the variant without it.
 MEANS = {"bfloat16": ("bfloat16", "float32"), "smaller images": ("float32", "whole")}
-NEGLIGIBLE = 0.01  # of accuracy
-SECONDS = 3600  # a run that takes longer hangs, or emulates bfloat16
+NEGLIGIBLE = 0.01  # a difference in accuracy (0 to 1) that counts as none
+SECONDS = 3600  # a run that takes longer is taken to hang, or to emulate bfloat16
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Test accuracy (0-1) after the last epoch, and the seconds of training."""
+    """Measure the test accuracy (0 to 1) after the last epoch, and the seconds of training."""
     epochs = max(1, round(EPOCHS[variant] * settings["share_of_epochs"]))
     options = {
         "epochs": epochs, "seed": seed, "images": settings["images"], "test-images": settings["test_images"],
@@ -35,18 +36,18 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def accuracies(runs: Runs, variant: str) -> list[float]:
-    """Of the seeds."""
+    """The test accuracy of each seed."""
     return [run["test_accuracy"] for run in runs[variant]]
 
 
 def gained(runs: Runs, means: str) -> Difference:
-    """Accuracy with one of the MEANS minus accuracy without."""
+    """The accuracy with one of the techniques in MEANS minus the accuracy without it."""
     with_it, without = MEANS[means]
     return difference(accuracies(runs, with_it), accuracies(runs, without))
 
 
 def table(runs: Runs) -> Table:
-    """A row a way."""
+    """The table has one row per variant."""
     rows = [
         (name, str(EPOCHS[variant]), f"{mean_std(accuracies(runs, variant), 100)} %", str(len(runs[variant])))
         for variant, name in NAMES.items()
@@ -55,7 +56,10 @@ def table(runs: Runs) -> Table:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if the intervals leave out every loss that is not negligible; fails if one leaves out all but a loss."""
+    """The claim holds if every interval excludes each loss of accuracy that is not negligible.
+
+    Otherwise it fails if an interval lies below zero.
+    """
     found = {means: gained(runs, means) for means in MEANS}
     told = "; ".join(f"{means} {one.text(100, 2, ' points')}" for means, one in found.items())
     if all(one.low > -NEGLIGIBLE for one in found.values()):
@@ -66,7 +70,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Mean and deviation a way, and each seed."""
+    """The picture shows each variant's mean and deviation, and a dot for each seed."""
     figure, ax = axes("", "test accuracy, last epoch (%)")
     for at, variant in enumerate(NAMES):
         found = np.multiply(100, accuracies(runs, variant))

@@ -1,7 +1,8 @@
-"""What does exchanging gradients cost? Ours beside stock Horovod, PyTorch's DistributedDataParallel, and no exchange.
+"""How much time does the exchange of gradients take?
 
-Four workers with one thread each, the same loop, network, data and order; only who exchanges gradients differs. One way
-exchanges nothing, but waits for the others before each update: what is lost so far is lost to any exchange.
+Our way is compared with stock Horovod, with PyTorch's DistributedDataParallel, and with no exchange. Four workers with
+one thread each run the same loop with the same network, data and order. Only the exchange of gradients differs. One way
+exchanges no gradients, but waits for the other workers before each step. Every exchange loses at least as much time.
 """
 
 import numpy as np
@@ -13,19 +14,20 @@ from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
 from benchmarks.speed.loop import NAMES, images_per_s
 from benchmarks.speed.tables import Table, told
 
-WORKERS = 4
-BATCHES = (64, 512)
+WORKERS = 4  # as many as the assignment has
+BATCHES = (64, 512)  # images per worker: with few of them an update is short, and the exchange counts for more
 WAYS = {"alone": "no exchange", "wait": "waiting alone", "ours": "ours", "ddp": "DDP (Gloo)", "stock": "stock Horovod"}
-# Environment and options of the loop.
+# The environment variables and the options of the loop, for each way that uses Horovod.
 HOROVOD = {
     "ours": ({}, {"sleep": True, "groups": 1}),
     "stock": (AS_IT_IS, {"sleep": False, "groups": None}),
 }
+# The least ratio of our speed to that of another way, by the way and its images per worker.
 AIMS = {("alone", 512): 0.95, ("alone", 64): 0.90, ("ddp", 512): 0.97, ("ddp", 64): 0.97, ("stock", 64): 1.5}
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Images/s of four workers together: the sum of what each sees."""
+    """Measure the images/s of four workers together, which is the sum of their speeds."""
     network, batch, way = variant.split("-")
     updates = max(settings["updates"], settings["images"] // WORKERS // int(batch))
     options = {"network": network, "batch_size": int(batch), "updates": updates}
@@ -38,17 +40,17 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def speeds(runs: Runs, network: str, batch: int, way: str) -> np.ndarray:
-    """Images/s, a value a round."""
+    """The images/s of a way, one value per round."""
     return np.array([run["images_per_s"] for run in runs[f"{network}-{batch}-{way}"]])
 
 
 def ratios(runs: Runs, network: str, batch: int, other: str, way: str = "ours") -> np.ndarray:
-    """Our speed, or that of another `way`, over the `other`'s, a value a round."""
+    """The speed of `way`, by default ours, divided by the speed of `other`: one value per round."""
     return speeds(runs, network, batch, way) / speeds(runs, network, batch, other)
 
 
 def table(runs: Runs) -> Table:
-    """A row a ratio, those with an aim first."""
+    """The table has one row per ratio. Ratios with an aim come first."""
     rows = [
         (
             name, str(batch), WAYS[other], told(ratios(runs, network, batch, other), 3), f"at least {aim:.2f}",
@@ -66,12 +68,12 @@ def table(runs: Runs) -> Table:
 
 
 def met(runs: Runs, network: str, batch: int, other: str) -> bool:
-    """Whether the median ratio is what we aim at: one round that something else disturbed decides nothing."""
+    """Whether the median ratio reaches the aim. The median does not depend on a single disturbed round."""
     return bool(np.median(ratios(runs, network, batch, other)) >= AIMS[other, batch])
 
 
 def _met(runs: Runs, network: str, batch: int, other: str) -> str:
-    """In words, with the number of rounds that say so where not all do."""
+    """`yes` or `no`. If some rounds disagree, the number of rounds that agree follows."""
     yes = met(runs, network, batch, other)
     enough = ratios(runs, network, batch, other) >= AIMS[other, batch]
     agreeing = (enough == yes).sum()
@@ -80,7 +82,7 @@ def _met(runs: Runs, network: str, batch: int, other: str) -> str:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if every aim is met by the median over the rounds, fails if none is."""
+    """The claim holds if the median over the rounds meets every aim, and fails if it meets none."""
     found = {(network, *aim): met(runs, network, aim[1], aim[0]) for network in NAMES for aim in AIMS}
     word = "holds" if all(found.values()) else "depends" if any(found.values()) else "fails"
     missed = [
@@ -95,13 +97,13 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _waiting(runs: Runs, network: str, batch: int) -> str:
-    """Our speed over that of workers that only wait for each other: what is left to be explained by sending."""
+    """Our speed divided by that of workers that only wait for each other, as text. Sending must explain the rest."""
     left = ratios(runs, network, batch, "wait")
     return f" (over workers that only wait for each other, with nothing sent: {told(left, 3)})"
 
 
 def picture(runs: Runs) -> Picture:
-    """Bars of images/s, a panel a network."""
+    """The picture shows bars of images/s, in one panel per network."""
     figure, axes = panels(*(("images a worker and update", f"images/s, {name}") for name in NAMES.values()))
     for ax, network in zip(axes, NAMES, strict=True):
         for at, (way, label) in enumerate(WAYS.items()):

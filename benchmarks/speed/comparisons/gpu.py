@@ -1,8 +1,9 @@
-"""How long does training to 94 % take on a GPU? `cifar_fast.py` with one worker and with four, beside airbench94.
+"""How long does training to 94 % take on a GPU? `cifar_fast.py` with one and with four workers runs beside airbench94.
 
-airbench94 is Keller Jordan's program, from the package `airbench`; it is no dependency of the course: on a machine with
-a GPU, `pip install airbench==0.1.8 torchvision` first. It is timed as its author times it, on a card that a first run
-has warmed up, and without evaluations. Ours is timed from the first batch of a fresh process, evaluations included.
+airbench94 is Keller Jordan's program, from the package `airbench`. It is no dependency of the course. On a machine with
+a GPU, run `pip install airbench==0.1.8 torchvision` first. airbench94 is timed as its author times it: on a card that a
+first run has warmed up, and without evaluations. Our program is timed from the first batch of a fresh process, and its
+time includes the evaluations.
 """
 
 import json
@@ -18,14 +19,14 @@ from benchmarks.speed.comparisons.time_to_accuracy import PROGRAMS, finished
 from benchmarks.speed.tables import Table, told
 
 VARIANTS = {"airbench94": "airbench94", "1_worker": "cifar_fast.py, 1 worker", "4_workers": "cifar_fast.py, 4 workers"}
-TARGET = 0.94
-# How many times the seconds of another variant a variant may take.
+TARGET = 0.94  # test accuracy (0 to 1) that airbench94 is made for
+# For a variant and another one: how many times the other's seconds the variant may take.
 AIMS = {("1_worker", "airbench94"): 1.5, ("4_workers", "1_worker"): 2.0}
-SECONDS = 600  # a run that takes longer hangs, or has no GPU
+SECONDS = 600  # a run that takes longer is taken to hang, or to have no GPU
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Test accuracy (0-1) at the end, seconds of training, and images/s."""
+    """Measure the test accuracy (0 to 1) at the end, the seconds of training, and the images/s."""
     if variant == "airbench94":
         command = [sys.executable, "-m", "benchmarks.speed.rivals.airbench94", str(seed)]
         found = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=SECONDS)
@@ -40,22 +41,22 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def accuracies(runs: Runs, variant: str) -> list[float]:
-    """Of the seeds, at the end."""
+    """The test accuracy at the end of each seed's run."""
     return [run["test_accuracy"] for run in runs[variant]]
 
 
 def seconds(runs: Runs, variant: str) -> np.ndarray:
-    """Of the seeds."""
+    """The seconds of training of each seed."""
     return np.array([run["seconds"] for run in runs[variant]])
 
 
 def ratios(runs: Runs, variant: str, other: str) -> np.ndarray:
-    """Times that a variant takes another's seconds, a value a round."""
+    """A variant's seconds divided by another's, one value per round."""
     return seconds(runs, variant) / seconds(runs, other)
 
 
 def table(runs: Runs) -> Table:
-    """A row per variant."""
+    """The table has one row per variant."""
     aims = {variant: (other, most) for (variant, other), most in AIMS.items()}
     rows = []
     for variant, name in VARIANTS.items():
@@ -69,7 +70,10 @@ def table(runs: Runs) -> Table:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if both aims are met by programs whose mean accuracy reaches the target, fails if neither is."""
+    """The claim holds if both aims are met, and fails if neither is.
+
+    A program meets an aim only if its mean accuracy reaches the target.
+    """
     reach = {variant: np.mean(accuracies(runs, variant)) >= TARGET for variant in VARIANTS}
     met = [
         reach[variant] and np.median(ratios(runs, variant, other)) <= most for (variant, other), most in AIMS.items()
@@ -87,7 +91,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """A dot a run: seconds and accuracy."""
+    """The picture shows the accuracy against the seconds, with a dot for each run."""
     figure, ax = axes("seconds of training", "test accuracy, at the end (%)")
     for variant, name in VARIANTS.items():
         ax.plot(seconds(runs, variant), np.multiply(100, accuracies(runs, variant)), linestyle="none", label=name)

@@ -1,11 +1,13 @@
-"""1, 2, 4 and 8 workers: images/s with a fixed global batch and with a fixed per-worker batch, memory, epochs needed.
+"""Measures 1, 2, 4 and 8 workers: images/s with a fixed global and a fixed per-worker batch, memory, epochs needed.
 
-Beside each measured speed stands what a cost model predicts: computing b images takes one worker t0 + c b on all cores;
-K workers share these, so t0 grows by the factor K / cores, and c b to K c b. A ring all-reduce of n bytes among K takes
-2 (K - 1) times a latency, 2 n (K - 1) / K times a byte's time, and a time of its own (C14). t0 and c come from one
-worker at two batch sizes, the other constants from all-reduces of two sizes, measured in the same runs. All have
-Horovod's cycle time, though the course chooses a longer one for more workers than cores: a single tensor waits for it,
-a group, as the gradients are, does not.
+A cost model predicts each speed. One worker on all cores computes b images in t0 + c b seconds. K workers share the
+cores, so t0 grows by the factor K / cores where K is larger than the number of cores, and c b grows to K c b. A ring
+all-reduce of n bytes among K workers takes 2 (K - 1) times a latency, 2 n (K - 1) / K times a byte's time, and a
+constant time (C14). t0 and c come from one worker at two batch sizes. The other constants come from all-reduces of two
+sizes, measured in the same runs.
+
+All runs use Horovod's own cycle time. The course chooses a longer one for more workers than cores. A single tensor
+waits for the cycle to end, but a group does not. The gradients are a group.
 """
 
 import resource
@@ -22,28 +24,34 @@ from cifar.support.environment import cores
 
 SIZES = (1, 2, 4, 8)
 BATCHES = {"strong": 512, "weak": 128}  # strong: of all workers together; weak: of each
-SMALL = 4096  # bytes: the other all-reduce is the gradient's
-CYCLE = {"HOROVOD_CYCLE_TIME": "1"}  # milliseconds
-BASE_RATE, WARMUP = 0.1, 0.25  # for one worker; share of the updates
+SMALL = 4096  # bytes of the small all-reduce: its time is mostly latency; the large one has the gradient's size
+CYCLE = {"HOROVOD_CYCLE_TIME": "1"}  # milliseconds: Horovod's own value
+BASE_RATE, WARMUP = 0.1, 0.25  # learning rate of one worker, and the warmup's share of the updates
 TOLD = {"strong": "global batch 512", "weak": "128 a worker"}
-CLOSE = 0.25  # a prediction so near is a good one
+CLOSE = 0.25  # a prediction with at most this relative error counts as good
 
 
 def speed(batch_size: int, updates: int) -> dict:
-    """On a worker: seconds, peak memory in bytes, and seconds of all-reduces by their bytes."""
+    """Runs on a worker. Measures the seconds of the updates, the peak memory in bytes, and the seconds of all-reduces.
+
+    `bytes` holds the sizes of the all-reduces.
+    """
     import horovod.torch as hvd
 
     from benchmarks.speed import loop
 
     seconds = loop.horovod(True, 1, "resnet9", batch_size, updates)
-    most = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # kibibytes on Linux
+    most = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # Linux counts in kibibytes
     gradient = 4 * sum(parameter.numel() for parameter in loop.build("resnet9").parameters())
     found = {"seconds": seconds, "memory": most, "bytes": [SMALL, gradient]}
     return found | {"all_reduce": all_reduce_seconds([SMALL, gradient], 10) if hvd.size() > 1 else []}
 
 
 def epochs(batch_size: int, images: int, test_images: int, target: float, most: int, seed: int) -> dict:
-    """On a worker: epochs until the test accuracy is `target`, None if `most` do not suffice; last accuracy."""
+    """Runs on a worker. Returns the number of epochs until the test accuracy reaches `target`, and the last accuracy.
+
+    The number is None if `most` epochs do not suffice.
+    """
     import horovod.torch as hvd
     from torch.optim import SGD
     from torch.optim.lr_scheduler import LambdaLR
@@ -78,7 +86,7 @@ def epochs(batch_size: int, images: int, test_images: int, target: float, most: 
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """One way with so many workers."""
+    """Measure one way with one number of workers. A variant is named like `strong-4`."""
     way, workers = variant.split("-")
     workers = int(workers)
     if way == "epochs":
@@ -97,24 +105,24 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def values(runs: Runs, way: str, workers: int, name: str) -> np.ndarray:
-    """What a variant measured under a name, a value a round."""
+    """The value called `name` of a way and number of workers, one per round."""
     return np.array([run[name] for run in runs[f"{way}-{workers}"]])
 
 
 def predicted(runs: Runs, way: str, workers: int) -> float:
-    """The cost model's images/s."""
+    """The images/s that the cost model predicts."""
     one = {way: (BATCHES[way], np.median(values(runs, way, 1, "update_seconds"))) for way in BATCHES}
     (large, slow), (small, fast) = one["strong"], one["weak"]
     each = max(0.0, (slow - fast) / (large - small))
     fixed = max(0.0, fast - each * small)
     batch, of_cores = runs[f"{way}-{workers}"][0]["batch"], runs["strong-1"][0]["cores"]
-    # One worker has all cores for itself: what it computes in t takes K workers K t, shared out among them.
+    # One worker has all cores for itself. K workers share them, so each needs K times as long for the same images.
     computing = fixed * max(1.0, workers / of_cores) + each * batch * workers
     return workers * batch / (computing + _exchange(runs, workers))
 
 
 def _exchange(runs: Runs, workers: int) -> float:
-    """Seconds that the model gives to an all-reduce of the gradient."""
+    """The seconds that the model predicts for an all-reduce of the gradient."""
     teams = [size for size in SIZES if size > 1]
     sizes = runs["strong-2"][0]["bytes"]
     seconds = [
@@ -124,7 +132,7 @@ def _exchange(runs: Runs, workers: int) -> float:
 
 
 def table(runs: Runs) -> Table:
-    """A row a number of workers and way: measured and predicted speed, memory, epochs needed."""
+    """The table has one row per way and number of workers: measured and predicted speed, memory, epochs needed."""
     rows = []
     for way, name in TOLD.items():
         for size in SIZES:
@@ -137,22 +145,22 @@ def table(runs: Runs) -> Table:
 
 
 def _memory(runs: Runs, way: str, size: int) -> list[float]:
-    """MiB of the worker that has most, a value a round."""
+    """The peak memory in MiB of the worker that uses most, one value per round."""
     return [max(run["memory"]) / 2**20 for run in runs[f"{way}-{size}"]]
 
 
 def _target(runs: Runs) -> str:
-    """The fixed accuracy, in words."""
+    """The target accuracy as text."""
     return f"{runs['epochs-1'][0]['target']:.0%} test accuracy"
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if the model predicts every speed within a quarter; depends if only some."""
+    """The claim holds if the model predicts all speeds with errors of at most CLOSE, and fails if it predicts none."""
     errors = {
         (way, size): predicted(runs, way, size) / np.median(values(runs, way, size, "images_per_s")) - 1
         for way in TOLD
         for size in SIZES
-        if size > 1  # one worker's speeds are what the model was given
+        if size > 1  # the model was fitted to one worker's speeds
     }
     near = [abs(error) <= CLOSE for error in errors.values()]
     (way, size), error = max(errors.items(), key=lambda item: abs(item[1]))
@@ -162,7 +170,10 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _needed(runs: Runs, size: int) -> str:
-    """`5 (4 to >10)`: median and range over the rounds, where more than were tried is more than all others."""
+    """Median and range over the rounds of the epochs needed, as in `5 (4 to >10)`.
+
+    A round that did not reach the target counts as more than all epochs that were tried.
+    """
     found = [run["epochs"] or float("inf") for run in runs[f"epochs-{size}"]]
     most = runs[f"epochs-{size}"][0]["most"]
     middle, least, largest = (
@@ -172,7 +183,7 @@ def _needed(runs: Runs, size: int) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Images/s and the model's, memory, and epochs, against the number of workers."""
+    """The picture shows speed, predicted speed, memory and epochs against the number of workers."""
     figure, (left, middle, right) = panels(
         ("workers", "images/s"), ("workers", "memory a worker (MiB)"),
         ("workers", f"epochs to {_target(runs)}"), size=(8.0, 3.2),

@@ -1,8 +1,8 @@
-"""How long from a clone to the first lesson, and to a grade card? Set-up, data, lessons and grading, part by part.
+"""How long does it take from a clone to a grade card? Set-up, data, lessons and grading are measured part by part.
 
-Each run clones this repository's last commit into an empty folder and types the commands that a newcomer would: `bare`
-with empty caches, so that all comes from where pip and npm are told to look and Horovod is compiled, `again` with this
-user's caches. System packages are there already. A part begins where the commands say so.
+Each run clones this repository's last commit into an empty folder and runs the commands of a newcomer. The variant
+`bare` has empty caches: packages come from where pip and npm are told to look, and Horovod is compiled. The variant
+`again` uses this user's caches. System packages are already installed. The commands' output shows where a part begins.
 """
 
 import os
@@ -22,11 +22,11 @@ from cifar.support.horovodrun import running
 
 VARIANTS = {"bare": "empty caches", "again": "full caches, and all lessons"}
 COURSE_LESSONS = ("lesson 00_start_here", "lesson 08_assignment")  # what `make course` executes
-# Minutes at most, of a variant: to the grade card, and for the notebooks alone.
+# The largest number of minutes that a command may take in a variant. `make course` leads to the grade card.
 AIMS = {("bare", "make course"): 15, ("again", "make course"): 7, ("again", "make notebooks"): 12}
 REPOSITORY = Path(__file__).resolve().parents[3]
-FIRST = "virtual environment"
-# What a line holds, and the part that begins with it.
+FIRST = "virtual environment"  # the part that begins before any line is written
+# A text in a line of output, and the part that begins with that line.
 BEGINS = {
     "installing the locked dependencies": "locked dependencies",
     "downloading the source of": "Horovod, compiled",
@@ -35,11 +35,11 @@ BEGINS = {
     "-m lessons": "lessons' pages",
     "-m grader check": "the reference, trained and graded",
 }
-LESSON = re.compile(r"\d+/\d+  (\S+)  ")  # said at its end
+LESSON = re.compile(r"\d+/\d+  (\S+)  ")  # a line that is written at the end of a lesson
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Seconds by part, and of all."""
+    """Measure the seconds of each part and of the whole run."""
     with tempfile.TemporaryDirectory(prefix="start-") as scratch:
         clone, caches = Path(scratch) / "clone", Path(scratch) / "caches"
         subprocess.run(["git", "clone", "--quiet", REPOSITORY, clone], check=True)
@@ -51,7 +51,10 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def _targets(variant: str, settings: Settings) -> list[str]:
-    """What is made: the course, with caches all notebooks as well; if so little is wanted, only the list of targets."""
+    """The targets of `make`.
+
+    They are the course, and with full caches all notebooks as well. A quick run only makes `help`, the list of targets.
+    """
     return ["course" if settings["course"] else "help"] + ["notebooks"] * (variant == "again" and settings["notebooks"])
 
 
@@ -66,7 +69,7 @@ def _typed(command: list[str], variables: dict[str, str]) -> Values:
 
 
 def split(stamped: list[tuple[float, str]], total: float) -> dict[str, float]:
-    """Seconds by part, of lines with the second at which each came, and of the whole time."""
+    """The seconds of each part. `stamped` holds each line with the second at which it came, `total` all seconds."""
     found, since, part = Counter(), 0.0, FIRST
     for at, line in stamped:
         lesson = LESSON.match(line)
@@ -79,17 +82,21 @@ def split(stamped: list[tuple[float, str]], total: float) -> dict[str, float]:
 
 
 def names(runs: Runs) -> list[str]:
-    """The parts, in the order in which they come."""
+    """The names of the parts, in the order in which they occur."""
     return list(dict.fromkeys(name for variant in VARIANTS for run in runs[variant] for name in run["parts"]))
 
 
 def seconds(runs: Runs, variant: str, name: str) -> list[float]:
-    """What a part took, a value a round in which it came."""
+    """The seconds of a part, one value for each round in which it occurred."""
     return [run["parts"][name] for run in runs[variant] if name in run["parts"]]
 
 
 def minutes(run: Values, command: str) -> float:
-    """Minutes of the parts that a command makes: all but the other lessons, or all lessons and their pages."""
+    """The minutes of the parts that belong to a command.
+
+    For `make notebooks` these are all lessons and their pages. For `make course` they are all parts except the other
+    lessons.
+    """
     lessons = {name for name in run["parts"] if name.startswith("lesson")}
     others = lessons - {*COURSE_LESSONS, "lessons' pages"}
     made = lessons if command == "make notebooks" else run["parts"].keys() - others
@@ -97,7 +104,7 @@ def minutes(run: Values, command: str) -> float:
 
 
 def table(runs: Runs) -> Table:
-    """A row a part, and all of them."""
+    """The table has one row per part, and one for all parts together."""
     rows = [
         (name, *(told(found, 0) if (found := seconds(runs, variant, name)) else "" for variant in VARIANTS))
         for name in names(runs)
@@ -107,7 +114,7 @@ def table(runs: Runs) -> Table:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if every run was within each aim, fails if none was within any."""
+    """The claim holds if all runs meet every aim, and fails if no aim is met by all its runs."""
     found = {aim: [minutes(run, aim[1]) for run in runs[aim[0]]] for aim in AIMS}
     within = [max(found[aim]) <= most for aim, most in AIMS.items()]
     text = [
@@ -119,7 +126,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """A row a part, a bar per variant: medians."""
+    """The picture shows the median minutes: one row per part, and one bar per variant."""
     parts = names(runs)
     figure, ax = axes("minutes", "", size=(8.0, 0.8 + 0.3 * len(parts)))
     for shift, (variant, label) in enumerate(VARIANTS.items()):

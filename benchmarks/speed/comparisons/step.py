@@ -1,8 +1,8 @@
-"""How fast is one worker's step? Ours beside a plain loop, and beside what the processor can multiply.
+"""How fast is one worker's step? It is compared with a plain loop, and with the processor's peak.
 
-A training step multiplies and adds three times what a forward pass does: forward, and the gradients of weights and of
-inputs, which the first convolution does not need. So images/s can be at most the peak over so many operations; the peak
-is measured here, on large matrices.
+A training step needs three times the operations of a forward pass: the forward pass itself, the gradients of the
+weights, and the gradients of the inputs. The first convolution does not need the last of these. Images/s can be at most
+the processor's peak divided by the operations per image. The peak is measured here with large matrices.
 """
 
 import subprocess
@@ -22,12 +22,12 @@ from benchmarks.speed.loop import NAMES
 from benchmarks.speed.tables import Table, told
 from cifar.workers import autocast, use_device
 
-BATCH = 512  # of both loops
-MATRIX = 2048  # rows and columns of the matrices
-PRODUCTS = 5
-AIM = 0.80  # share of the peak
-FACTOR = 2.0  # times the plain loop's speed: "far faster"
-# Kinds of PyTorch's operators, by a part of their names; what is in none of them is "other".
+BATCH = 512  # images per update of both loops: that of the lessons
+MATRIX = 2048  # rows and columns of the matrices: large enough for the processor to reach its peak
+PRODUCTS = 5  # matrix products that are timed; the fastest counts
+AIM = 0.80  # share of the peak that our step should reach
+FACTOR = 2.0  # how many times the plain loop's speed counts as "far faster"
+# Kinds of PyTorch's operators, by parts of their names. An operator of no kind is "other".
 KINDS = {
     "convolution": ("conv",),
     "batch norm": ("batch_norm",),
@@ -38,9 +38,9 @@ KINDS = {
 
 
 def ours(network: str, updates: int) -> dict:
-    """On a worker: images/s, the operations of an image, and the share of the time by kind.
+    """Runs on a worker. Measures images/s, the operations per image, and the share of the time of each kind.
 
-    On none that was forked, as peers are: there the profiler waits for ever.
+    The worker must not be a forked process, as those of `on_peers` are: there the profiler waits for ever.
     """
     train = gloo_processes.data(loop.IMAGES)
     use_device("cpu")
@@ -57,7 +57,7 @@ def ours(network: str, updates: int) -> dict:
 
 
 def operations(net: nn.Module) -> int:
-    """Floating-point operations of one image's forward pass: two for each multiply-add."""
+    """The floating-point operations of one image's forward pass. A multiply-add counts as two."""
     from torch.utils.flop_counter import FlopCounterMode
 
     with FlopCounterMode(display=False) as counter, torch.no_grad():
@@ -66,13 +66,16 @@ def operations(net: nn.Module) -> int:
 
 
 def of_a_step(net: nn.Module) -> int:
-    """Floating-point operations of one image's training step, the first convolution's input gradient left out."""
+    """The floating-point operations of one image's training step.
+
+    The gradient of the first convolution's input is not needed and not counted.
+    """
     first = next(module for module in net.modules() if isinstance(module, nn.Conv2d))
     return 3 * operations(net) - operations(first)
 
 
 def _by_kind(profiler: torch.profiler.profile) -> dict[str, float]:
-    """Shares of the time by kind of operator; they add up to 1."""
+    """The share of the time of each kind of operator. The shares add up to 1."""
     times = dict.fromkeys([*KINDS, "other"], 0.0)
     for event in profiler.key_averages():
         kind = next((kind for kind, parts in KINDS.items() if any(part in event.key for part in parts)), "other")
@@ -81,7 +84,10 @@ def _by_kind(profiler: torch.profiler.profile) -> dict[str, float]:
 
 
 def peak() -> dict[str, float]:
-    """On a worker: floating-point operations a second of matrix products, by number format; the best."""
+    """Runs on a worker. Returns the floating-point operations per second of the fastest matrix product, by format.
+
+    bfloat16 is measured only if the course uses it on this processor.
+    """
     use_device("cpu")
     found = {}
     for name, kind in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
@@ -98,7 +104,7 @@ def peak() -> dict[str, float]:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """One way on one network, or the peak."""
+    """Measure one way with one network, or the peak."""
     if variant == "peak":
         return on_workers(f"{__name__}:peak", 1)[0]
     network, way = variant.split("-")
@@ -109,18 +115,18 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def tutorial(network: str, batch_size: int, updates: int) -> float:
-    """Images/s of the plain loop."""
+    """The images/s of the plain loop, which runs as its own program. Raises CalledProcessError if it fails."""
     command = [sys.executable, "-m", "benchmarks.speed.rivals.tutorial", network, str(batch_size), str(updates)]
     return float(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout.split()[-1])
 
 
 def speeds(runs: Runs, network: str, way: str) -> np.ndarray:
-    """Images/s, a value a round."""
+    """The images/s of a way with a network, one value per round."""
     return np.array([run["images_per_s"] for run in runs[f"{network}-{way}"]])
 
 
 def shares(runs: Runs, network: str) -> np.ndarray:
-    """Our speed over the most that the peak of its number format allows, a value a round."""
+    """Our speed divided by the largest speed that the peak of its number format allows: one value per round."""
     pairs = zip(runs[f"{network}-ours"], runs["peak"], strict=True)
     return np.array([
         run["operations"] * run["images_per_s"] / peak["bfloat16" if run["bf16"] else "float32"]
@@ -133,7 +139,7 @@ def _factors(runs: Runs, network: str) -> np.ndarray:
 
 
 def table(runs: Runs) -> Table:
-    """A row a network."""
+    """The table has one row per network."""
     rows = [
         (
             name, told(speeds(runs, network, "ours"), 0), told(speeds(runs, network, "tutorial"), 0),
@@ -149,7 +155,10 @@ def _format(runs: Runs, network: str) -> str:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if both networks reach both aims, fails if none does; the sentence says where ResNet-9's time goes."""
+    """The claim holds if both networks reach both aims, and fails if no aim is reached.
+
+    The sentence also says how ResNet-9's time is divided.
+    """
     share = float(np.median(shares(runs, "resnet9")))
     aims = [np.median(shares(runs, network)) >= AIM for network in NAMES]
     aims += [np.median(_factors(runs, network)) >= FACTOR for network in NAMES]
@@ -164,7 +173,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: images/s of both loops and the limit; right: where our time goes."""
+    """The picture shows images/s of both loops with the limit (left), and how our step's time is divided (right)."""
     figure, (left, right) = panels(("", "images/s, one worker"), ("share of our step's time (%)", ""))
     at = np.arange(len(NAMES))
     limits = [np.median(speeds(runs, network, "ours")) / np.median(shares(runs, network)) for network in NAMES]

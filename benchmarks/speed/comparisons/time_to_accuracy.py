@@ -1,7 +1,9 @@
-"""How long do four workers take to 80, 88 and 90 % test accuracy? Ours, the assignment's, the bootcamp's, a ResNet-18.
+"""How long do four workers take to reach 80, 88 and 90 % test accuracy?
 
-Each is a whole program, launched as a learner would, ended after ten minutes: "not reached" is a result. Wall time and
-processor time of all its processes run from the launch; it is looked twice a second whether it has evaluated.
+Compared are our fast program, the assignment's reference, the bootcamp's repaired recipe, and a ResNet-18. Each is a
+whole program, launched as a learner launches it. It is ended after ten minutes, and "not reached" is a result too. Wall
+time, and the processor time of all its processes, count from the launch. Twice a second the measurement looks whether
+the program has recorded another evaluation.
 """
 
 import contextlib
@@ -22,11 +24,11 @@ from benchmarks.experiment.plots import LOOKS, axes
 from benchmarks.speed.tables import Table, told
 from cifar.support.horovodrun import running
 
-WORKERS = 4
-TARGETS = (0.80, 0.88, 0.90)
-AIM_SECONDS = 300
-LIMIT_SECONDS = 600  # later than that is no answer for somebody who waits
-LOOK_SECONDS = 0.5  # between two looks at what the program has recorded
+WORKERS = 4  # as many as the assignment has
+TARGETS = (0.80, 0.88, 0.90)  # test accuracies (0 to 1)
+AIM_SECONDS = 300  # from the launch until our program reaches the last target: five minutes
+LIMIT_SECONDS = 600  # from the launch: a program is then ended, because a learner would not wait longer
+LOOK_SECONDS = 0.5  # between two looks at the program's records: a time is measured with this error at most
 REPOSITORY = Path(__file__).resolve().parents[3]
 # The bootcamp's recipe is repaired: its data are sharded, its rate is scaled and warmed up (cifar_warmup.py).
 PROGRAMS = {
@@ -38,7 +40,7 @@ PROGRAMS = {
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Test accuracy (0-1), wall and processor seconds from the launch to each evaluation that ended in time."""
+    """Measure the test accuracy (0 to 1) and the wall and processor seconds since the launch, for each evaluation."""
     options = {"seed": seed, "images": settings["images"], "device": settings["device"]}
     with tempfile.TemporaryDirectory(prefix="accuracy-") as folder:
         program = launched(PROGRAMS[variant][1], options | {"output-dir": folder}, WORKERS)
@@ -46,13 +48,19 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def launched(program: list, options: dict[str, object], workers: int) -> AbstractContextManager[subprocess.Popen]:
-    """Starts a program on so many workers when it is entered, what Python is to run and its options given."""
+    """A context manager that starts a program on `workers` workers when it is entered.
+
+    `program` holds Python's arguments, and `options` the program's options by name.
+    """
     given = (f"--{name}={value}" for name, value in options.items())
     return running(["horovodrun", "-np", str(workers), sys.executable, *map(str, program), *given], workers, {})
 
 
 def finished(program: list, options: dict[str, object], workers: int, limit: float) -> list[dict]:
-    """What a program's `metrics.jsonl` holds at its end. RuntimeError if it fails, TimeoutExpired past the limit."""
+    """Run a program to its end. Returns the lines of its `metrics.jsonl`, one per epoch.
+
+    Raises RuntimeError if the program fails, and subprocess.TimeoutExpired after `limit` seconds.
+    """
     with tempfile.TemporaryDirectory(prefix="finished-") as folder:
         with launched(program, options | {"output-dir": folder}, workers) as launcher:
             log, _ = launcher.communicate(timeout=limit)
@@ -66,7 +74,10 @@ def _failed(launcher: subprocess.Popen, log: str) -> RuntimeError:
 
 
 def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, limit: float) -> Values:
-    """Run until the end or the limit, which is no failure: what has been done by then counts."""
+    """Run a program until it ends or reaches the limit of `limit` seconds.
+
+    Reaching the limit is no failure: the evaluations until then count. Raises RuntimeError if the program fails.
+    """
     found = {"accuracy": [], "seconds": [], "processor": []}
     before, started = _waited_for(), time.perf_counter()
     with contextlib.suppress(TimeoutError), program as launcher:
@@ -77,7 +88,7 @@ def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, lim
             except subprocess.TimeoutExpired:
                 used = _alive(psutil.Process(launcher.pid))
             if time.perf_counter() - started > limit:
-                raise TimeoutError  # which ends the program
+                raise TimeoutError  # leaving the context manager ends the program
             _note(found, metrics, started, used)
         if launcher.returncode != 0:
             raise _failed(launcher, log)
@@ -85,7 +96,7 @@ def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, lim
 
 
 def _note(found: Values, metrics: Path, started: float, processor: float) -> None:
-    """Add the evaluations that have been recorded since the last look; a line that is being written waits."""
+    """Add the evaluations that have been recorded since the last look. An incomplete line is left for the next look."""
     lines = metrics.read_text().split("\n")[:-1] if metrics.exists() else []
     for line in lines[len(found["accuracy"]) :]:
         found["accuracy"].append(json.loads(line)["test_accuracy"])
@@ -99,7 +110,7 @@ def _waited_for() -> float:
 
 
 def _alive(launcher: psutil.Process) -> float:
-    """Processor seconds of a process and its descendants, those that have ended included."""
+    """The processor seconds of a process and its descendants, including those that have ended."""
     total = 0.0
     with contextlib.suppress(psutil.NoSuchProcess):
         for process in (launcher, *launcher.children(recursive=True)):
@@ -110,18 +121,21 @@ def _alive(launcher: psutil.Process) -> float:
 
 
 def until(run: Values, target: float, clock: str = "seconds") -> float:
-    """Wall seconds, or `processor` seconds, until the first evaluation with that accuracy; infinite without one."""
+    """The seconds until the first evaluation that reaches the target; infinite if none does.
+
+    `clock` is `seconds` for wall time and `processor` for processor time.
+    """
     at = zip(run[clock], run["accuracy"], strict=True)
     return next((seconds for seconds, accuracy in at if accuracy >= target), float("inf"))
 
 
 def times(runs: Runs, variant: str, target: float, clock: str = "seconds") -> np.ndarray:
-    """The same of all runs of a program."""
+    """The seconds until each run of a program reaches the target; infinite for runs that do not."""
     return np.array([until(run, target, clock) for run in runs[variant]])
 
 
 def _said(found: np.ndarray) -> str:
-    """Median and range of the runs that reached the target, and how many did not."""
+    """Median and range of the runs that reached the target as text. If some did not, it says how many did."""
     reached = found[np.isfinite(found)]
     if not len(reached):
         return f"not reached in {LIMIT_SECONDS // 60} minutes"
@@ -129,19 +143,19 @@ def _said(found: np.ndarray) -> str:
 
 
 def _times_ours(runs: Runs, variant: str, target: float) -> str:
-    """Wall time over that of `cifar_fast.py` in the same round."""
+    """The wall time divided by that of `cifar_fast.py` in the same round, as text."""
     ours, other = times(runs, "fast", target), times(runs, variant, target)
     both = np.isfinite(ours) & np.isfinite(other)
     return told(other[both] / ours[both], 2) + _of(both) if both.any() else "-"
 
 
 def _of(counted: np.ndarray) -> str:
-    """`, in 3 of 5 runs`; nothing where all count."""
+    """A text like `, in 3 of 5 runs`. It is empty if all runs count."""
     return "" if counted.all() else f", in {counted.sum()} of {len(counted)} runs"
 
 
 def table(runs: Runs) -> Table:
-    """A row a program and target."""
+    """The table has one row per program and target, and one for each program's last evaluation."""
     heads = "program", "test accuracy", "wall seconds", f"times {PROGRAMS['fast'][0]}'s", "processor seconds"
     rows = []
     for variant, (name, _) in PROGRAMS.items():
@@ -162,14 +176,14 @@ def table(runs: Runs) -> Table:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if all runs of ours reach the last target within the aim."""
+    """The claim holds if all runs of our program reach the last target within AIM_SECONDS."""
     found = times(runs, "fast", TARGETS[-1])
     text = f"{PROGRAMS['fast'][0]} to {TARGETS[-1]:.0%}, seconds from the launch: {_said(found)}"
     return Verdict("holds" if max(found) <= AIM_SECONDS else "fails", f"{text}; the aim is {AIM_SECONDS} in every run.")
 
 
 def picture(runs: Runs) -> Picture:
-    """Test accuracy against time, a line a run."""
+    """The picture shows test accuracy against time, with one line per run."""
     figure, ax = axes("seconds from the launch", "test accuracy (%)")
     for at, (variant, (name, _)) in enumerate(PROGRAMS.items()):
         for number, one in enumerate(runs[variant]):

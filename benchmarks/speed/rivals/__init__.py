@@ -1,1 +1,1 @@
-"""What the course is compared with."""
+"""The programs with which the course is compared."""

@@ -1,9 +1,9 @@
-"""airbench94 under a stopwatch.
+"""Measures the time of airbench94.
 
-`python -m benchmarks.speed.rivals.airbench94 SEED` prints accuracy, seconds and images/s.
+`python -m benchmarks.speed.rivals.airbench94 SEED` prints accuracy, seconds and images/s as JSON.
 
-Needs a GPU and the packages `airbench` and `torchvision`. It reads the course's CIFAR-10, in the form that airbench
-keeps it.
+It needs a GPU and the packages `airbench` and `torchvision`. It uses the course's copy of CIFAR-10, which is written in
+airbench's own file format first.
 """
 
 import json
@@ -20,12 +20,15 @@ from cifar.support.environment import stop
 
 
 def keep(split: Split, path: Path) -> None:
-    """Write a split as airbench reads it: uint8 images `(N, 32, 32, 3)`, labels, and names of classes, not used."""
+    """Write a split in airbench's format: uint8 images `(N, 32, 32, 3)`, labels `(N,)`, and no class names."""
     torch.save({"images": split.images.permute(0, 2, 3, 1), "labels": split.labels, "classes": []}, path)
 
 
 def measured(seed: int) -> dict[str, float]:
-    """One training run, after one that warms the card up; the data are on the card before the clock starts."""
+    """Measure one training run, after a run that warms the card up.
+
+    The data are on the card before the clock starts.
+    """
     from airbench import CifarLoader, evaluate, train94
     from airbench.lib_airbench94 import hyp
 
@@ -45,7 +48,7 @@ def measured(seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    """Print what was measured, as JSON."""
+    """Print the accuracy, seconds and images/s as JSON. The program ends with a message if something is missing."""
     if not torch.cuda.is_available():
         stop("airbench94 needs a GPU: PyTorch sees no GPU here")
     with tempfile.TemporaryDirectory(prefix="airbench-") as folder:

@@ -20,7 +20,7 @@ from cifar.data import augment, batches, load, shard, shuffle, updates_per_epoch
 
 
 class Block(nn.Module):
-    """Two 3x3 convolutions beside a shortcut, a 1x1 convolution where the shape changes."""
+    """Two 3x3 convolutions beside a shortcut. The shortcut is a 1x1 convolution where the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int):
         super().__init__()
@@ -37,7 +37,7 @@ class Block(nn.Module):
 
 
 def resnet18() -> nn.Module:
-    """11.2 M parameters; inputs `(B, 3, 32, 32)`, outputs logits `(B, 10)`."""
+    """The network with 11.2 million parameters. Inputs are `(B, 3, 32, 32)`, and outputs are logits `(B, 10)`."""
     layers = [nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     inputs = 64
     for outputs, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
@@ -47,7 +47,7 @@ def resnet18() -> nn.Module:
 
 
 def main() -> None:
-    """Train; the options are those of the lesson scripts."""
+    """Train. The options are those of the lesson scripts."""
     args = cli.parse(__doc__, epochs=200, batch_size=32, lr=0.1)
     hvd.init()
     device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())

@@ -2,9 +2,9 @@
 
     python -m benchmarks.speed.rivals.tutorial NETWORK BATCH UPDATES
 
-prints its images/s. It is a program of its own, as a DataLoader wants to fork processes: what has forked one itself
-must not. torchvision has no build for every machine of the course, so its four transforms are written out here, with
-Pillow as it does it: pad and crop, mirror, to a tensor, normalise.
+The command prints its images/s. The loop is its own program, because a DataLoader forks processes, which a forked
+process must not do. torchvision has no build for every machine of the course. Its four transforms are therefore written
+here with Pillow, as torchvision does them: pad and crop, mirror, convert to a tensor, normalise.
 """
 
 import random
@@ -22,16 +22,16 @@ from torch.utils.data import DataLoader, Dataset
 from benchmarks.speed.loop import IMAGES, RATE, WARM_UPDATES, build
 from cifar.data import MEAN, STD, load
 
-PADDING = 4
-LOADERS = 2  # the tutorial's num_workers
-AHEAD = 2 * LOADERS  # batches that they load before they are asked, by default
+PADDING = 4  # pixels on each side
+LOADERS = 2  # processes that load batches: the tutorial's num_workers
+AHEAD = 2 * LOADERS  # batches that the processes load ahead by default
 
 
 class Pictures(Dataset):
-    """CIFAR-10 as PIL images, which are augmented when they are read."""
+    """The first `count` training images of CIFAR-10 as PIL images, which are augmented when they are read."""
 
     def __init__(self, count: int):
-        split, _ = load(limit=count)  # alone: no means of ours, such as use_device sets, may reach this process
+        split, _ = load(limit=count)  # `use_device` is not called: our settings must not speed up this loop
         self.pictures = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in split.images]
         self.labels = split.labels.tolist()
         self.mean, self.std = torch.tensor(MEAN).view(3, 1, 1), torch.tensor(STD).view(3, 1, 1)
@@ -50,11 +50,11 @@ class Pictures(Dataset):
 
 
 def speed(network: str, batch_size: int, updates: int) -> float:
-    """Images/s of so many updates."""
+    """The images/s of `updates` updates, after WARM_UPDATES updates that do not count."""
     net = build(network)
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
-    # One epoch holds all that is timed: a loader starts its processes anew with each, here far too often. And more, so
-    # that they have as much to load ahead at the end as at the beginning.
+    # One epoch holds all timed updates, because a DataLoader starts new processes in each epoch. AHEAD more batches let
+    # the processes load ahead at the end as much as at the beginning.
     pictures = Pictures(max(IMAGES, (WARM_UPDATES + updates + AHEAD) * batch_size))
     loader = DataLoader(pictures, batch_size, shuffle=True, num_workers=LOADERS, drop_last=True)
     done = 0
@@ -66,7 +66,7 @@ def speed(network: str, batch_size: int, updates: int) -> float:
             loss = F.cross_entropy(net(images), labels)
             loss.backward()
             optimizer.step()
-            loss.item()  # the tutorial adds it up
+            loss.item()  # the tutorial reads the loss of each update, too
             done += 1
             if done == WARM_UPDATES + updates:
                 return updates * batch_size / (time.perf_counter() - started)
