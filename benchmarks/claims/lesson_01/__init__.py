@@ -1,1 +1,1 @@
-"""Claims that lesson 01 shows."""
+"""The claims that lesson 01 shows."""

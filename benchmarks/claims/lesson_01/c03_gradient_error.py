@@ -1,7 +1,7 @@
 """C03: is an average of gradients less accurate than "the" gradient?
 
 The gradient of a batch is compared with that of all training images, over many batches of each size, at weights from
-early in training. If averaging cost accuracy the squared error would not fall as 1 / batch size.
+early in training. If averaging made the gradient less accurate, the squared error would not fall as 1 / batch size.
 """
 
 import numpy as np
@@ -16,13 +16,14 @@ from benchmarks.methods.gradients import gradient
 from cifar.model import BootcampResNet
 
 SIZES = (32, 64, 128, 256, 512, 1024)
-FALLS, STAYS = -0.8, -0.2  # powers: near -1 the error falls as 1 / B, near 0 it does not fall
+# Powers of the batch size B. Below FALLS the error falls about as 1 / B; above STAYS it hardly falls.
+FALLS, STAYS = -0.8, -0.2
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Mean squared distance to the full gradient for each batch size."""
+    """Measure the mean squared distance of a batch's gradient from the full gradient, for each batch size."""
     split, test = data(settings)
-    # Without batch normalisation, so that an image's gradient does not depend on the others in its batch.
+    # The network has no batch normalisation, so that an image's gradient does not depend on the others in its batch.
     recipe = Recipe(net=BootcampResNet, epochs=1, batch_size=128, max_updates=settings["updates"])
     net = train(recipe, (split, test), seed).net
     full = gradient(net, split, torch.arange(len(split)))
@@ -38,12 +39,12 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def slopes(runs: Runs) -> list[float]:
-    """The power of the batch size with which the squared error changes, by run."""
+    """The power of the batch size with which the squared error changes, one per run."""
     return [float(np.polyfit(np.log(run["sizes"]), np.log(run["errors"]), 1)[0]) for run in runs["gradients"]]
 
 
 def judge(runs: Runs) -> Verdict:
-    """Refuted where the error falls about as 1 / B."""
+    """The claim fails where the error falls about as 1 / B, and holds where it hardly falls."""
     found = slopes(runs)
     text = f"the mean squared error changes as batch size to the power {mean_std(found)} (1/B would be -1)"
     if np.mean(found) < FALLS:
@@ -52,12 +53,12 @@ def judge(runs: Runs) -> Verdict:
 
 
 def relative(runs: Runs) -> np.ndarray:
-    """By run and batch size: squared error over the full gradient's squared length."""
+    """The squared error divided by the full gradient's squared length: `(runs, batch sizes)`."""
     return np.array([np.array(run["errors"]) / run["squared_norm"] for run in runs["gradients"]])
 
 
 def picture(runs: Runs) -> Picture:
-    """Squared error against batch size, a line a network, with 1/B beside each."""
+    """The picture shows the squared error against the batch size, with one line per network and 1/B beside each."""
     figure, ax = axes("images in the batch", "squared error / squared gradient")
     sizes, errors = np.array(runs["gradients"][0]["sizes"]), relative(runs)
     for number, line in enumerate(errors):

@@ -1,8 +1,9 @@
 """C11: does a large batch get stuck at a saddle point?
 
-Many walkers start on the saddle of x^2/2 - y^2/2 + y^4/4 and take steps of SGD. A batch's gradient is the true one plus
-noise of variance 1/B, as the mean of B images' gradients would be. Counted are the updates until half of the walkers
-have left, for each batch size, once with one rate for all and once with the rate scaled with the batch.
+Many walkers start near the saddle of x^2/2 - y^2/2 + y^4/4, at y = 0, and take steps of SGD. A batch's gradient is the
+true one plus noise of variance 1/B, like the mean of B images' gradients. The experiment counts the updates until half
+of the walkers have left. It does so for each batch size: once with one rate for all sizes, and once with the rate
+scaled with the batch.
 """
 
 import math
@@ -14,10 +15,10 @@ from benchmarks.experiment.intervals import deviation, mean_std
 from benchmarks.experiment.plots import panels
 
 BATCHES = {"one-rate": (1, 4, 16, 64, 256, 1024, 4096), "scaled-rate": (1, 2, 4, 8, 16, 32)}
-BASE_RATE = 0.01  # for one image; scaled, it ends at 0.32: Euler steps that still follow the flow
-AWAY = 0.5  # |y| of a walker that has left: half-way to the minima at y = +1 and -1
-LIMIT = 10_000  # updates: who is still there counts as stuck
-SAME = 1.2  # a cost that changes by less over the batch sizes does not count as grown
+BASE_RATE = 0.01  # rate for a batch of one image; scaled, it reaches 0.32, which still follows the gradient flow
+AWAY = 0.5  # |y| from which a walker has left: half-way to the minima at y = +1 and -1
+LIMIT = 10_000  # updates after which a walker that is still there counts as stuck
+SAME = 1.2  # a number of updates that grows by a smaller factor over the batch sizes does not count as grown
 
 
 def slope(x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -31,7 +32,10 @@ def rate_for(variant: str, batch: int) -> float:
 
 
 def escape(rate: float, batch: int, walkers: int, draw: np.random.Generator) -> float:
-    """Updates until half of the walkers, which start on the saddle at y = 0, are away; infinite if they never are."""
+    """The updates until half of the walkers have left; infinite if fewer leave within LIMIT updates.
+
+    The walkers start at x = 1 and y = 0, from where the true gradient leads to the saddle.
+    """
     x, y, left = np.ones(walkers), np.zeros(walkers), np.zeros(walkers, bool)
     for update in range(1, LIMIT + 1):
         noise = draw.standard_normal((2, walkers)) / math.sqrt(batch)
@@ -44,9 +48,10 @@ def escape(rate: float, batch: int, walkers: int, draw: np.random.Generator) -> 
 
 
 def theory(rate: float, batch: np.ndarray) -> np.ndarray:
-    """Updates until half of the walkers are away where the slope is -y and none comes back.
+    """The updates until half of the walkers have left, if the slope is -y and no walker returns.
 
-    y is then normal with variance rate^2 / B * (g^(2t) - 1) / (g^2 - 1), g = 1 + rate.
+    After t updates y is then normally distributed with the variance rate^2 / B * (g^(2t) - 1) / (g^2 - 1), where
+    g = 1 + rate.
     """
     g = 1 + rate
     half = AWAY / 0.6745  # half of a normal distribution lies within 0.6745 deviations
@@ -54,7 +59,7 @@ def theory(rate: float, batch: np.ndarray) -> np.ndarray:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Median updates to leave the saddle, for each batch size; null where half of the walkers stay."""
+    """Measure the median updates to leave the saddle, for each batch size; None where half of the walkers stay."""
     draw = np.random.default_rng(seed)
     batches = BATCHES[variant]
     found = [escape(rate_for(variant, batch), batch, settings["walkers"], draw) for batch in batches]
@@ -62,18 +67,18 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def updates(runs: Runs, variant: str) -> np.ndarray:
-    """Median updates by run and batch size; infinite where half of the walkers stayed."""
+    """The median updates, `(runs, batch sizes)`; infinite where half of the walkers stayed."""
     return np.array([[math.inf if value is None else value for value in run["updates"]] for run in runs[variant]])
 
 
 def growth(runs: Runs, variant: str) -> np.ndarray:
-    """By run: how many times the updates of the smallest batch the largest one needs."""
+    """The updates of the largest batch divided by those of the smallest one, for each run."""
     found = updates(runs, variant)
     return found[:, -1] / found[:, 0]
 
 
 def judge(runs: Runs) -> Verdict:
-    """Depends, where the updates grow with the batch at one rate and do not with the rate scaled."""
+    """The claim depends on the rate where the updates grow with the batch at one rate, but not with the scaled rate."""
     stuck = sum(int(np.isinf(updates(runs, variant)).sum()) for variant in runs)
     one, scaled = (growth(runs, variant) for variant in ("one-rate", "scaled-rate"))
     if stuck:
@@ -93,7 +98,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Updates and images to leave the saddle against batch size, for both ways to choose the rate."""
+    """The picture shows updates and images to leave the saddle against batch size, for both choices of the rate."""
     figure, (left, right) = panels(
         ("batch size (images)", "updates to leave the saddle"), ("batch size (images)", "images to leave the saddle")
     )
@@ -101,7 +106,7 @@ def picture(runs: Runs) -> Picture:
         batches = np.array(runs[variant][0]["batches"])
         found = updates(runs, variant)
         for ax, values in ((left, found), (right, found * batches)):
-            values = np.where(np.isfinite(values), values, np.nan)  # who stays has no time to draw
+            values = np.where(np.isfinite(values), values, np.nan)  # an infinite time cannot be drawn
             ax.errorbar(batches, values.mean(axis=0), deviation(values), capsize=3, label=name)
     batches = np.array(runs["one-rate"][0]["batches"])
     left.plot(batches, theory(BASE_RATE, batches), label="theory, one rate", marker="")

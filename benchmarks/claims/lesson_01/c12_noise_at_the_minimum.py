@@ -1,8 +1,9 @@
-"""C12: the whole data or a part of it for each step: where do gradient descent and SGD end?
+"""C12: where do gradient descent and SGD end? The first uses all data for each step, the second only a part.
 
-A linear fit with two weights: an image's brightness in the middle from that of its left and its right edge. Gradient
-descent uses all images in each step. SGD uses B of them, drawn anew, with many runs side by side for each rate and
-batch size; their distance from the minimum, once it no longer shrinks, is compared with theory, sqrt(rate / B).
+A linear model with two weights predicts an image's brightness in the middle from that of its left and its right edge.
+Gradient descent uses all images in each step. SGD uses B images, drawn anew for each step. For each rate and batch
+size, many runs go side by side. Their distance from the minimum, once it no longer shrinks, is compared with theory,
+which says that it grows as sqrt(rate / B).
 """
 
 import itertools
@@ -17,35 +18,43 @@ from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, mean_std
 from benchmarks.experiment.plots import panels
 
-RATES, BATCHES = (0.05, 0.1, 0.2), (8, 32, 128)  # every rate with every batch size
-START = (-1.0, 0.6)  # weights before the first step
-SHOWN, SHOWN_RATE, SHOWN_BATCH = 150, 0.1, 8  # the paths in the figure: updates, rate, batch size of SGD's
-SETTLED = 3  # from the minimum: the scatter is full after so many times 1 / (rate x smallest curvature) updates
-ARRIVED = 10  # from START: gradient descent is there after so many
-REST = 1e-3  # a distance that counts as the minimum itself
-HALF = (0.4, 0.6)  # powers of rate / B that count as the root
+RATES, BATCHES = (0.05, 0.1, 0.2), (8, 32, 128)  # every rate is combined with every batch size
+START = (-1.0, 0.6)  # weights before the first step: far enough from the minimum to draw a path
+SHOWN, SHOWN_RATE, SHOWN_BATCH = 150, 0.1, 8  # the paths in the figure: their updates, their rate, SGD's batch size
+# Both times are in units of 1 / (rate x smallest curvature) updates.
+SETTLED = 3  # for SGD from the minimum: the scatter no longer grows after this time
+ARRIVED = 10  # for gradient descent from START: it has reached the minimum after this time
+REST = 1e-3  # a smaller distance counts as the minimum itself
+HALF = (0.4, 0.6)  # powers of rate / B in this range count as the square root, which is 0.5
 
 
 def standard(values: Tensor) -> Tensor:
-    """Shifted and scaled to mean 0 and deviation 1."""
+    """Shift and scale the values to mean 0 and deviation 1."""
     return (values - values.mean()) / values.std(correction=0)
 
 
 def brightness(settings: Settings) -> tuple[Tensor, Tensor]:
-    """Inputs `(N, 2)`, brightness of the 8 columns at the left and at the right, targets `(N,)`, of the 16 between."""
+    """The inputs `(N, 2)` and targets `(N,)` of the fit.
+
+    The inputs are the brightness of the 8 columns at the left and of the 8 at the right. The targets are the brightness
+    of the 16 columns between.
+    """
     columns = data(settings)[0].images.sum(dim=(1, 2), dtype=torch.int64).double()  # (N, 32)
     left, middle, right = (standard(part.sum(1)) for part in columns.split([8, 16, 8], dim=1))
     return torch.stack([left, right], dim=1), middle
 
 
 def loss_gradient(weights: Tensor, inputs: Tensor, targets: Tensor) -> Tensor:
-    """Gradient of half the mean squared error: weights `(..., 2)`, inputs `(..., B, 2)`, targets `(..., B)`."""
+    """The gradient of half the mean squared error, `(..., 2)`.
+
+    The weights are `(..., 2)`, the inputs `(..., B, 2)`, and the targets `(..., B)`.
+    """
     errors = (inputs * weights.unsqueeze(-2)).sum(-1) - targets
     return (errors.unsqueeze(-1) * inputs).mean(-2)
 
 
 def descend(start: Tensor, inputs: Tensor, targets: Tensor, rate: float, updates: int) -> Tensor:
-    """Gradient descent's weights before each update and after the last one, `(updates + 1, 2)`."""
+    """The weights of gradient descent before each update and after the last one, `(updates + 1, 2)`."""
     path = [start]
     for _ in range(updates):
         path.append(path[-1] - rate * loss_gradient(path[-1], inputs, targets))
@@ -53,7 +62,10 @@ def descend(start: Tensor, inputs: Tensor, targets: Tensor, rate: float, updates
 
 
 def sgd(start: Tensor, inputs: Tensor, targets: Tensor, rate: float, batch: int, updates: int, draw) -> Tensor:
-    """The same for SGD, runs side by side, from `start` `(runs, 2)`: each draws `batch` images for each update."""
+    """The weights of SGD before each update and after the last one, `(updates + 1, runs, 2)`.
+
+    The runs go side by side from `start`, `(runs, 2)`. Each run draws `batch` images for each update.
+    """
     path = [start]
     for _ in range(updates):
         drawn = torch.randint(len(targets), (len(start), batch), generator=draw).to(inputs.device)
@@ -62,7 +74,7 @@ def sgd(start: Tensor, inputs: Tensor, targets: Tensor, rate: float, batch: int,
 
 
 def surface(inputs: Tensor, targets: Tensor) -> dict:
-    """What the loss is made of: the minimum, the curvature there, and the covariance of one image's gradient there."""
+    """The loss's minimum `(2,)`, its curvature `(2, 2)`, and the covariance `(2, 2)` of an image's gradient there."""
     curvature = inputs.T @ inputs / len(targets)
     minimum = torch.linalg.solve(curvature, inputs.T @ targets / len(targets))
     gradients = (inputs @ minimum - targets).unsqueeze(1) * inputs
@@ -71,15 +83,16 @@ def surface(inputs: Tensor, targets: Tensor) -> dict:
 
 
 def expected(curvature, covariance) -> float:
-    """c in distance = c sqrt(rate / B), for small rates: root mean square of what is left around the minimum.
+    """The factor c in distance = c sqrt(rate / B), which theory gives for small rates.
 
-    The scatter S solves curvature S + S curvature = rate / B covariance (Mandt et al. 2017, arXiv:1704.04289).
+    The distance from the minimum is the root of its mean square, the trace of the scatter S. S solves the equation
+    curvature S + S curvature = rate / B covariance (Mandt et al. 2017, arXiv:1704.04289).
     """
     return float(np.sqrt(np.trace(solve_continuous_lyapunov(np.array(curvature), np.array(covariance)))))
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """A path to draw, and the distance from the minimum where it no longer changes."""
+    """Measure a path to draw, and the distance from the minimum once it no longer changes."""
     inputs, targets = brightness(settings)
     found = surface(inputs, targets)
     start = torch.tensor(START).to(inputs)
@@ -95,7 +108,7 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def scatter(inputs: Tensor, targets: Tensor, found: dict, settings: Settings, draw) -> list[dict]:
-    """SGD's root mean squared distance from the minimum, for each rate and batch size."""
+    """The root mean squared distance of SGD from the minimum, for each rate and batch size."""
     slowest = torch.linalg.eigvalsh(found["curvature"])[0].item()
     start = found["minimum"].expand(settings["runs"], 2)
     points = []
@@ -108,7 +121,7 @@ def scatter(inputs: Tensor, targets: Tensor, found: dict, settings: Settings, dr
 
 
 def powers(run: Values) -> tuple[float, float]:
-    """The powers of the rate and of 1 / B with which SGD's distance from the minimum changes, fitted together."""
+    """The powers of the rate and of 1 / B with which SGD's distance from the minimum changes, in one fit."""
     logs = np.log([[point["rate"], 1 / point["batch"], point["distance"]] for point in run["points"]])
     known = np.column_stack([np.ones(len(logs)), logs[:, :2]])
     _, of_rate, of_batch = np.linalg.lstsq(known, logs[:, 2], rcond=None)[0]
@@ -116,13 +129,13 @@ def powers(run: Values) -> tuple[float, float]:
 
 
 def told(runs: Runs) -> str:
-    """Both powers, over the seeds."""
+    """A text with both powers, over the seeds."""
     of_rate, of_batch = zip(*map(powers, runs["sgd"]), strict=True)
     return f"as the rate to the power {mean_std(of_rate)} and as 1 / B to the power {mean_std(of_batch)}"
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where gradient descent comes to rest at the minimum and SGD scatters as the root of rate / B."""
+    """The claim holds if gradient descent comes to rest at the minimum and SGD scatters as the root of rate / B."""
     found = np.mean([powers(run) for run in runs["sgd"]], axis=0)
     rest = max(run["distance"] for run in runs["gradient-descent"])
     text = (
@@ -137,7 +150,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Both paths on the contours of the loss, and SGD's distance from the minimum against rate / B."""
+    """The picture shows both paths on the contours of the loss, and SGD's distance against rate / B."""
     figure, (left, right) = panels(
         ("weight of the left edge", "weight of the right edge"),
         ("rate / batch size (1 / images)", "distance from the minimum (root mean square)"),

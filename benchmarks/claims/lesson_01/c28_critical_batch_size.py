@@ -1,8 +1,8 @@
-"""C28: is there a critical batch size, and does the noise of the gradient tell it?
+"""C28: is there a critical batch size, and does the noise of the gradient predict it?
 
-First half: Horovod workers train together. From the squared length of each worker's gradient and that of their
-average comes the simple noise scale, tr(Sigma) / |G|^2 (McCandlish et al. 2018, arXiv:1812.06162, appendix A).
-Second half: one network is trained to the same test loss with many batch sizes, each with its best rate. If
+In the first half, Horovod workers train together. The squared length of each worker's gradient and that of their
+average give the simple noise scale, tr(Sigma) / |G|^2 (McCandlish et al. 2018, arXiv:1812.06162, appendix A). In the
+second half, one network is trained to the same test loss with many batch sizes, each with its best rate. If
 updates = S_min (1 + B_crit / B) fits, B_crit should be about the noise scale.
 """
 
@@ -27,21 +27,21 @@ from benchmarks.instruments.simulated_workers import evaluate
 from benchmarks.methods.gradients import gradient, step
 from cifar.data import Split
 
-SIZES = (4, 16, 64, 256, 1024)
-WORKER_BATCH = 64  # of the first half
-WINDOWS = 6  # parts of the run for which a noise scale is told
-RATE, RATE_BATCH = 0.25, 40  # where the search for the best rate begins: RATE / (1 + RATE_BATCH / batch)
-FACTOR, REACH = 1.6, 5  # between neighbouring rates; steps that the search may go from where it began
-SPACING = 1.07  # the loss is evaluated each time the updates have grown by 7 %
-RECENT = 3  # evaluations whose mean must reach the target: one low value is luck
+SIZES = (4, 16, 64, 256, 1024)  # batch sizes of the second half, in images
+WORKER_BATCH = 64  # images per worker in the first half
+WINDOWS = 6  # parts of the run, each with its own noise scale
+RATE, RATE_BATCH = 0.25, 40  # the search for the best rate begins at RATE / (1 + RATE_BATCH / batch)
+FACTOR, REACH = 1.6, 5  # the ratio of neighbouring rates, and how many such steps the search may go from its start
+SPACING = 1.07  # the loss is evaluated each time the number of updates has grown by 7 %
+RECENT = 3  # the mean of so many evaluations must reach the target, because one low value may be chance
 GUESSING = math.log(10)  # nats: the loss of ten equal probabilities
-LOST = 1.0  # nats above guessing: a run that is there has diverged
-FITS = 1.5  # measured updates within this factor of the hyperbola, both ways, follow it
-AGREE = 3.0  # the "small factor" within which noise scale and critical batch size agree
+LOST = 1.0  # nats: a run whose loss is this much above GUESSING has diverged
+FITS = 1.5  # if no mean number of updates is off by a larger factor, the hyperbola fits
+AGREE = 3.0  # noise scale and critical batch size agree if their ratio is within this factor
 
 
 def network() -> nn.Module:
-    """A convolutional network so small that a search over batch sizes and rates is affordable: 26,000 weights."""
+    """A convolutional network with only 26,000 weights, so that a search over batch sizes and rates is affordable."""
     return nn.Sequential(
         nn.Conv2d(3, 16, 3, stride=2, padding=1), nn.ReLU(), nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
         nn.Flatten(), nn.Linear(2048, 10),
@@ -50,7 +50,7 @@ def network() -> nn.Module:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Two threads would wait for each other longer than so small a network computes."""
+    """Use one thread inside the `with` block. Two would wait longer for each other than so small a network computes."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -62,7 +62,11 @@ def one_thread() -> Iterator[None]:
 def descend(
     next_gradient: Callable[[nn.Module], Tensor], rate: float, limit: float, seed: int, test: Split, gain: float
 ) -> float:
-    """Updates of plain SGD until the test loss is `gain` nats below guessing; infinite if not within `limit`."""
+    """The updates of plain SGD until the test loss is `gain` nats below GUESSING.
+
+    The number is interpolated between evaluations. It is infinite if `limit` updates do not suffice, or if the run
+    diverges.
+    """
     torch.manual_seed(seed)
     net = network().to(test.images.device)
     target, before, due, update = GUESSING - gain, (0.0, GUESSING), 1, 0
@@ -84,14 +88,18 @@ def descend(
 
 
 def start_rate(batch: int) -> float:
-    """Where the search for a batch size's best rate begins; the form is that of McCandlish et al., section 2.2."""
+    """The rate at which the search for a batch size's best rate begins.
+
+    The formula has the form of that in McCandlish et al. 2018, section 2.2.
+    """
     return RATE / (1 + RATE_BATCH / batch)
 
 
 def search(updates_with: Callable[[float, float], float], start: float, limit: float) -> dict[float, float]:
-    """Updates to the target by rate: neighbours of the best rate are tried until they are worse.
+    """The updates to the target by rate. Neighbours of the best rate are tried until they are worse.
 
-    `updates_with(rate, limit)`; a rate that takes more updates than the best so far counts as infinite.
+    `updates_with(rate, limit)` returns the updates with a rate, or infinity if they exceed `limit`. A rate that needs
+    more updates than the best one so far counts as infinite.
     """
     found, best = {}, 0
     while wanted := [k for k in (best, best + 1, best - 1) if k not in found and abs(k) <= REACH]:
@@ -101,7 +109,10 @@ def search(updates_with: Callable[[float, float], float], start: float, limit: f
 
 
 def steps(batch: int, seed: int, settings: Settings) -> Values:
-    """Updates to the target with a batch size, by rate; null where another rate needs fewer."""
+    """Measure the updates to the target with a batch size, for each rate.
+
+    The number is None for a rate that needs more updates than an earlier one, or never reaches the target.
+    """
     train, test = data(settings)
 
     def updates_with(rate: float, limit: float) -> float:
@@ -141,13 +152,16 @@ def norms(seed: int, settings: Settings) -> list[list[float]]:
 
 
 def noise_scale(small: float, big: float, size: int) -> float:
-    """tr(Sigma) / |G|^2, in images, from the squared lengths at one worker's batch and at all workers'."""
+    """The noise scale tr(Sigma) / |G|^2 in images.
+
+    `small` and `big` are the squared lengths of the gradient at one worker's batch and at the batch of all workers.
+    """
     one, all = WORKER_BATCH, size * WORKER_BATCH
     return (small - big) / (1 / one - 1 / all) / ((all * big - one * small) / (all - one))
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """One half of the experiment, or one batch size of the other."""
+    """Measure the first half of the experiment ("noise"), or one batch size of the second half."""
     if variant != "noise":
         return steps(int(variant.removeprefix("batch-")), seed, settings)
     size = settings["workers"]
@@ -157,25 +171,25 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def scale(run: Values) -> float:
-    """A run's noise scale. Both squared lengths are averaged before they are divided: a ratio of few would scatter."""
+    """A run's noise scale. Both squared lengths are averaged before they are divided, because single ratios scatter."""
     return float(noise_scale(np.mean(run["small"]), np.mean(run["big"]), run["size"]))
 
 
 def scales(run: Values) -> list[float]:
-    """The noise scale of each part of a run; nan where the gradient is lost in the noise."""
+    """The noise scale of each part of a run; nan where noise hides the gradient and the estimate is not positive."""
     found = [noise_scale(small, big, run["size"]) for small, big in zip(run["small"], run["big"], strict=True)]
     return [value if value > 0 else math.nan for value in found]
 
 
 def best(run: Values) -> tuple[float, float, bool]:
-    """The best rate, its updates to the target, and whether it lies at the edge of what was tried."""
+    """The best rate, its updates to the target, and whether it is the smallest or the largest rate tried."""
     tried = [math.inf if value is None else value for value in run["updates"]]
     place = int(np.argmin(tried))
     return run["rates"][place], tried[place], place in (0, len(tried) - 1)
 
 
 def measured(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
-    """Batch sizes, and updates to the target by run and batch size."""
+    """The batch sizes, and the updates to the target with the best rate: `(runs, batch sizes)`."""
     variants = [variant for variant in runs if variant != "noise"]
     seeds = min(len(runs[variant]) for variant in variants)
     return np.array([runs[variant][0]["batch"] for variant in variants]), np.array(
@@ -184,7 +198,10 @@ def measured(runs: Runs) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hyperbola(sizes: np.ndarray, updates: np.ndarray) -> tuple[float, float]:
-    """S_min and B_crit of S_min (1 + B_crit / B), by least squares of the logarithms; without what is infinite."""
+    """S_min and B_crit of the hyperbola S_min (1 + B_crit / B), by least squares of the logarithms.
+
+    Infinite numbers of updates are left out.
+    """
     sizes, updates = sizes[np.isfinite(updates)], updates[np.isfinite(updates)]
     begin = np.log([updates.min(), np.median(sizes)])
     found = least_squares(lambda p: np.log(updates) - p[0] - np.log1p(np.exp(p[1]) / sizes), begin)
@@ -193,7 +210,12 @@ def hyperbola(sizes: np.ndarray, updates: np.ndarray) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class Finding:
-    """What the runs say: critical batch size and noise scale by seed, and the largest factor between fit and points."""
+    """What the runs show.
+
+    `critical` and `noise` hold the critical batch size and the noise scale of each seed, in images. `misfit` is the
+    largest factor between the fit and the mean updates. `edges` names the variants whose best rate lies at the edge of
+    the rates tried.
+    """
 
     critical: list[float]
     noise: list[float]
@@ -202,12 +224,12 @@ class Finding:
 
     @property
     def ratio(self) -> float:
-        """Noise scale over critical batch size, of their geometric means."""
+        """The geometric mean of the noise scale divided by that of the critical batch size."""
         return float(np.exp(np.mean(np.log(self.noise)) - np.mean(np.log(self.critical))))
 
 
 def finding(runs: Runs) -> Finding:
-    """Fit each seed's hyperbola, and compare the mean over the seeds with its own."""
+    """Fit a hyperbola to each seed, and one to the geometric mean over the seeds, whose misfit is returned."""
     sizes, updates = measured(runs)
     middle = np.exp(np.log(updates).mean(axis=0))
     low, critical = hyperbola(sizes, middle)
@@ -218,7 +240,7 @@ def finding(runs: Runs) -> Finding:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the updates bend as the hyperbola does and its B_crit is about the noise scale."""
+    """The claim holds if the updates follow the hyperbola and its B_crit is about the noise scale."""
     found, (sizes, _) = finding(runs), measured(runs)
     text = (
         f"critical batch size {mean_std(found.critical, digits=0)} images, noise scale "
@@ -238,7 +260,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Updates to the target against batch size with the hyperbola; the noise scale through the run beside it."""
+    """The picture shows updates against batch size with the hyperbola (left), and the noise scale by part (right)."""
     figure, (left, right) = panels(
         ("batch size (images)", "updates to the target, best rate"),
         ("part of the run", "noise scale (images)"),

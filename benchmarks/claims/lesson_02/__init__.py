@@ -1,1 +1,1 @@
-"""Claims that lesson 02 shows."""
+"""The claims that lesson 02 shows."""

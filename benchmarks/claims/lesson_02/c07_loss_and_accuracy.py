@@ -1,8 +1,8 @@
 """C07: does a lower loss mean a higher accuracy?
 
-Runs that differ in length, augmentation, weight decay and label smoothing, each judged by plain cross-entropy and by
-accuracy, on the images as they are of both splits. Where the claim holds, ranking the runs by loss ranks them by
-accuracy: no two recipes may differ, beyond the noise, in both and in the same direction.
+The runs differ in length, augmentation, weight decay and label smoothing. Each is measured by plain cross-entropy and
+by accuracy, on the images of both splits without augmentation. If the claim holds, a ranking by loss is a ranking by
+accuracy. No recipe may then have both a higher loss and a higher accuracy than another, beyond the noise.
 """
 
 from dataclasses import replace
@@ -25,16 +25,16 @@ from cifar.data import augment
 
 VARIANTS = ("short", "plain", "distorted", "decayed", "smoothed")
 PAIRS = (("train_loss", "train_accuracy"), ("test_loss", "test_accuracy"), ("train_loss", "test_accuracy"))
-GLANCE = 100  # test images at the end of each epoch: what counts is measured once, at the end of all
+GLANCE = 100  # test images after each epoch: few, because only the evaluation after the last epoch counts
 
 
 def decayed(net: nn.Module) -> torch.optim.Optimizer:
-    """Adam that also shrinks the weights, by rate times decay an update."""
+    """Adam that also shrinks the weights in each update, by the factor 1 - rate * decay."""
     return torch.optim.AdamW(net.parameters(), lr=0.001, weight_decay=1.0)
 
 
 def recipe(variant: str, settings: Settings) -> Recipe:
-    """What is trained: `plain`, and one change to it in each other variant."""
+    """The recipe of a variant. `plain` is the basis, and each other variant makes one change to it."""
     plain = Recipe(batch_size=settings["batch"], epochs=settings["epochs"], change=unchanged)
     changed = {
         "short": {"epochs": settings["short"]},
@@ -47,14 +47,17 @@ def recipe(variant: str, settings: Settings) -> Recipe:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Loss (nats) and accuracy (0-1) on both splits after training, measured the same way in all variants."""
+    """Measure the loss (nats) and accuracy (0 to 1) on both splits after training, in the same way for all variants."""
     train_part, test_part = data(settings)
     net = train(recipe(variant, settings), (train_part, first(test_part, GLANCE)), seed).net
     return evaluate(net, train_part, "train") | evaluate(net, test_part, "test")
 
 
 def rank_correlations(runs: Runs, loss: str, accuracy: str) -> list[float]:
-    """Of each seed: Spearman's correlation of low loss with high accuracy over the variants; 1 is the same ranking."""
+    """Spearman's correlation of low loss with high accuracy over the variants, for each seed.
+
+    A correlation of 1 means that both give the same ranking.
+    """
     by_seed = zip(*runs.values(), strict=False)
     return [
         float(spearmanr([-run[loss] for run in each], [run[accuracy] for run in each]).statistic) for each in by_seed
@@ -62,9 +65,10 @@ def rank_correlations(runs: Runs, loss: str, accuracy: str) -> list[float]:
 
 
 def pairs(runs: Runs, loss: str, accuracy: str, agreeing: bool) -> list[tuple[str, str]]:
-    """Pairs of variants, the one of lower loss first, that differ in loss and in accuracy beyond the noise.
+    """Pairs of variants that differ in loss and in accuracy beyond the noise. The variant of lower loss comes first.
 
-    With `agreeing` those in which it has the higher accuracy, otherwise those in which it has the lower one.
+    With `agreeing` these are the pairs in which the first variant has the higher accuracy, otherwise those in which it
+    has the lower accuracy.
     """
     found = []
     for pair in combinations(runs, 2):
@@ -77,7 +81,10 @@ def pairs(runs: Runs, loss: str, accuracy: str, agreeing: bool) -> list[tuple[st
 
 
 def judge(runs: Runs) -> Verdict:
-    """Held against the claim is each pair of variants that it ranks the wrong way round, beyond the noise."""
+    """Each pair of variants whose accuracies rank against their losses, beyond the noise, contradicts the claim.
+
+    If pairs contradict it only from training loss to test accuracy, the claim depends on the split.
+    """
     if min(map(len, runs.values())) < 2:
         return Verdict("no difference seen", f"one run per variant gives no interval; {_correlations(runs)}.")
     train_train, test_test, train_test = (pairs(runs, *names, agreeing=False) for names in PAIRS)
@@ -112,7 +119,7 @@ def _correlations(runs: Runs) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Accuracy against loss, a marker a variant, within each split and across them."""
+    """The picture shows accuracy against loss, within each split and across them, with one marker per variant."""
     labels = (
         ("training loss (nats)", "training accuracy (%)"),
         ("test loss (nats)", "test accuracy (%)"),

@@ -1,9 +1,9 @@
-"""C09: do random augmentations raise the training loss and the test accuracy, and by how much each?
+"""C09: do random augmentations raise the training loss and the test accuracy, and by how much does each?
 
-The augmentations are those of TensorFlow's CIFAR-10 tutorial: shifted crop, mirroring, brightness, contrast and
-per-image whitening. Each is tried alone, then none, and all of them. Everything else is equal: seed, first weights, and
-order of the images. The training loss is the one that a training script prints, on the augmented images. Each variant
-is compared with none, seed by seed.
+The augmentations are those of TensorFlow's CIFAR-10 tutorial: random crop, flip, brightness and contrast, and per-image
+whitening. The variants use each of them alone, none of them, and all of them. Everything else is equal: seed, initial
+weights, and order of the images. The training loss is that which a training script prints, on the augmented images.
+Each variant is compared with `none`, seed by seed.
 """
 
 from functools import partial
@@ -37,17 +37,20 @@ CHANGES: dict[str, Change] = {
     "all": compose(random_crop, random_flip, random_brightness, random_contrast),
 }
 WHITENED = ("whitening", "all")
-GLANCE = 100  # test images at the end of each epoch: the accuracy that counts is taken once, at the end of all
+GLANCE = 100  # test images after each epoch: few, because only the accuracy after the last epoch counts
 
 
 def network(variant: str) -> nn.Module:
-    """The lessons' network with batch normalisation, behind `Whiten` where the variant has it."""
+    """The lessons' network with batch normalisation. In variants with whitening, `Whiten` comes before it."""
     net = BootcampResNet(norm=nn.BatchNorm2d)
     return nn.Sequential(Whiten(), net) if variant in WHITENED else net
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Training loss of the last epoch (nats), and accuracy on the test part and on the training part as it is."""
+    """Measure the training loss of the last epoch (nats), and the accuracy (0 to 1) on the test and training parts.
+
+    The images of both parts are not augmented for the accuracy.
+    """
     train_part, test_part = data(settings)
     batch, epochs = settings["batch"], settings["epochs"]
     recipe = Recipe(net=partial(network, variant), batch_size=batch, epochs=epochs, change=CHANGES[variant])
@@ -57,7 +60,7 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def effects(runs: Runs, name: str) -> dict[str, Difference]:
-    """By variant: how much larger `name` is than without augmentation, seed by seed."""
+    """How much larger the value `name` is than without augmentation, seed by seed, for each variant."""
     plain = [run[name] for run in runs["none"]]
     return {
         variant: paired([run[name] for run in values][: len(plain)], plain[: len(values)])
@@ -67,12 +70,15 @@ def effects(runs: Runs, name: str) -> dict[str, Difference]:
 
 
 def _direction(effect: Difference) -> int:
-    """1 and -1 for what lies outside the noise, 0 inside."""
+    """The sign of an effect, or 0 if its interval contains zero."""
     return 0 if not effect.seen else 1 if effect.mean > 0 else -1
 
 
 def judge(runs: Runs) -> Verdict:
-    """Whether each augmentation raises both. One that lowers either speaks against the claim."""
+    """The claim holds if every variant raises both the loss and the accuracy, and depends if only some do.
+
+    If none raises both, the claim fails where one of them lowers either.
+    """
     loss, accuracy = effects(runs, "train_loss"), effects(runs, "test_accuracy")
     found = {variant: (_direction(loss[variant]), _direction(accuracy[variant])) for variant in loss}
     text = "against no distortion, " + "; ".join(
@@ -95,7 +101,7 @@ def _names(variants: list[str]) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Both effects of each variant, with their intervals."""
+    """The picture shows both effects of each variant, with their intervals."""
     figure, axes = panels(
         ("change of the training loss (nats)", "distortion"), ("change of the test accuracy (points)", "")
     )

@@ -1,8 +1,9 @@
 """C16: does throughput stop growing with the batch size, and where?
 
-Updates of the lessons' network are timed for batches from 1 image up. The model t = t0 + c B (a fixed part, and one for
-each image) says B / t images a second: half of the limit 1 / c at the knee B = t0 / c. The knee is also read from the
-measured rates, as the batch that reaches half of the best one.
+Updates of the lessons' network are timed for batches from 1 image up. In the model t = t0 + c B, an update takes a
+fixed time t0 and a time c for each image. It predicts B / t images per second, with the limit 1 / c. At the knee,
+B = t0 / c, half of this limit is reached. The knee is also read from the measured rates, as the batch that reaches half
+of the best rate.
 """
 
 from functools import partial
@@ -17,12 +18,12 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.step_timing import Stepper, seconds
 from cifar.data import normalise
 
-STILL_GROWING = 1.1  # a doubled batch that gives 10 % more has not reached the limit; one that gives 100 % is far below
-SAME_PLACE = 2.0  # batch sizes are tried by doubling, so a knee cannot be placed better than this
+STILL_GROWING = 1.1  # if doubling the batch raises the rate by a larger factor, the limit has not been reached
+SAME_PLACE = 2.0  # batch sizes are doubled from one to the next, so the knee is known only within this factor
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Median seconds of an update for each batch size."""
+    """Measure the median seconds of an update for each batch size."""
     split, _ = data(settings)
     torch.manual_seed(seed)
     step = Stepper(split.images.device)
@@ -36,14 +37,17 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def line(batches: list[int], times: list[float]) -> tuple[float, float]:
-    """t0 and c in seconds: least squares of the relative errors, or the largest batches alone would decide."""
+    """Fit t0 and c in seconds, by least squares of the relative errors.
+
+    With absolute errors, the largest batches alone would decide the fit.
+    """
     columns = np.stack([np.ones(len(batches)), np.array(batches)], 1) / np.array(times)[:, None]
     fixed, each = np.linalg.lstsq(columns, np.ones(len(batches)), rcond=None)[0]
     return max(float(fixed), 0.0), float(each)
 
 
 def half_rate(batches: list[int], times: list[float]) -> float:
-    """The batch size with half of the best measured rate, interpolated between the sizes that were tried."""
+    """The batch size with half of the best measured rate. It is interpolated between the sizes that were tried."""
     rates = np.array(batches) / np.array(times)
     after = int(np.argmax(rates >= rates.max() / 2))
     if after == 0:
@@ -53,7 +57,10 @@ def half_rate(batches: list[int], times: list[float]) -> float:
 
 
 def _summary(runs: Runs) -> dict[str, list[float]]:
-    """By run: t0 (ms), c (ms), their quotient, the measured knee, and what the last doubling brought."""
+    """Lists with one value per run: t0 (ms), c (ms), the fitted and the measured knee (images), and the growth.
+
+    The growth is the factor by which the last doubling of the batch changes the rate.
+    """
     found = {"t0": [], "c": [], "fitted": [], "measured": [], "growth": []}
     for run in runs["updates"]:
         batches, times = run["batches"], run["seconds"]
@@ -66,7 +73,7 @@ def _summary(runs: Runs) -> dict[str, list[float]]:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Held if the last doubling brings nearly nothing, and half of the limit is reached near t0 / c."""
+    """The claim holds if the last doubling hardly raises the rate, and half of the limit is reached near t0 / c."""
     found = _summary(runs)
     last = runs["updates"][0]["batches"][-1]
     fitted, measured, growth = (np.mean(found[name]) for name in ("fitted", "measured", "growth"))
@@ -83,7 +90,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Time of an update and images a second, both with the fitted model."""
+    """The picture shows the time of an update and the images per second, both with the fitted model."""
     figure, (left, right) = panels(
         ("per-worker batch (images)", "update (ms)"), ("per-worker batch (images)", "images/s")
     )

@@ -1,8 +1,9 @@
-"""C17: does training take more memory than inference, and what is it spent on?
+"""C17: does training take more memory than inference, and what uses this memory?
 
-Peak memory of updates and of evaluations, each batch size in a fresh process, gives a fixed part and bytes an image.
-The latter are set beside two candidates: the activations that autograd keeps for the backward pass, counted tensor by
-tensor, and a gradient of all weights for each image, which one would need if gradients were summed last.
+The peak memory of updates and of evaluations is measured for several batch sizes, each in a fresh process. The peaks
+give a fixed part and a number of bytes per image. This number is compared with two candidates. The first is the
+activations that autograd keeps for the backward pass, counted tensor by tensor. The second is a gradient of all weights
+for each image, which would be needed if gradients were summed last.
 """
 
 import math
@@ -19,12 +20,15 @@ from benchmarks.instruments.memory import peak
 from benchmarks.instruments.step_timing import Stepper
 from cifar.data import Split, normalise
 
-MEBI = 2**20
-MORE = 1.2  # allocators round, and libraries keep buffers: less than a fifth more is not seen as more
+MEBI = 2**20  # bytes per MiB
+MORE = 1.2  # a smaller ratio does not count as more memory, because allocators round and libraries keep buffers
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Peak bytes for each batch size; with training, also what autograd keeps and what each weight needs."""
+    """Measure the peak bytes for each batch size.
+
+    For training, also count the bytes that autograd keeps, and those of the weights and of Adam's state.
+    """
     split, _ = data(settings)
     draw = torch.Generator().manual_seed(seed)
     count, largest = settings["sizes"], settings["largest"]
@@ -38,7 +42,10 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def _accounts(split: Split, size: int) -> Values:
-    """Bytes: kept for the backward pass an image, and weights, gradients and Adam's two averages together."""
+    """Byte counts of training. `kept` is what autograd keeps per image for the backward pass.
+
+    `weights` are all weights, and `state` are weights, gradients and Adam's two averages together.
+    """
     step = Stepper(split.images.device)
     half, whole = (kept(step, *split.batch(torch.arange(count))) for count in (size // 2, size))
     weights = sum(weight.nbytes for weight in step.net.parameters())
@@ -46,7 +53,7 @@ def _accounts(split: Split, size: int) -> Values:
 
 
 def kept(step: Stepper, images: Tensor, labels: Tensor) -> int:
-    """Bytes of the tensors that autograd holds between forward and backward; each storage counts once."""
+    """The bytes of the tensors that autograd keeps between forward and backward pass. Each storage counts once."""
     storages = {}
 
     def note(tensor: Tensor) -> Tensor:
@@ -60,13 +67,13 @@ def kept(step: Stepper, images: Tensor, labels: Tensor) -> int:
 
 
 def growth(run: Values) -> tuple[float, float]:
-    """Bytes an image, and the fixed bytes, of the line through the peaks."""
+    """Fit a line through the peaks. Returns the bytes per image and the fixed bytes."""
     each, fixed = np.polyfit(run["batches"], run["peaks"], 1)
     return float(each), float(fixed)
 
 
 def _means(runs: Runs) -> dict[str, float]:
-    """MiB: an image and fixed in both modes, and the candidates for an image in training."""
+    """Means over the runs in MiB: memory per image and fixed memory in both modes, and the counts of training."""
     found = {}
     for mode, values in runs.items():
         each, fixed = zip(*map(growth, values), strict=True)
@@ -76,7 +83,10 @@ def _means(runs: Runs) -> dict[str, float]:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Held if training takes more at each batch size, and the growth is nearer to the activations than to gradients."""
+    """The claim holds if training takes more memory at each batch size and the activations explain its growth.
+
+    They explain it if the growth per image is nearer to them than to a gradient for each image.
+    """
     peaks = {mode: np.mean([run["peaks"] for run in found], axis=0) for mode, found in runs.items()}
     ratios = peaks["training"] / peaks["evaluation"]
     found = _means(runs)
@@ -98,12 +108,12 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _distance(a: float, b: float) -> float:
-    """How many times the one is the other, as a logarithm."""
+    """The absolute logarithm of the ratio of two numbers."""
     return abs(math.log(max(a, 1e-6) / max(b, 1e-6)))
 
 
 def picture(runs: Runs) -> Picture:
-    """Peaks against batch size, and what an image more takes beside the two candidates."""
+    """The picture shows the peaks against batch size, and the memory of one image more beside the two candidates."""
     figure, (left, right) = panels(
         ("per-worker batch (images)", "peak memory (MiB)"), ("MiB for one image more", "part of the memory")
     )

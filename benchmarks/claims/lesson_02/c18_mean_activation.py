@@ -1,9 +1,9 @@
 """C18: can one back-propagate the mean activation of a batch instead of each image's?
 
 The activations of a batch are averaged before each layer, and one error signal is sent back through these means, as if
-the batch were one image. The cosine compares the gradient that comes out with the true mean gradient. For a squared
-error and a network without activation functions theory says: exact for the biases, while a weight's gradient, the mean
-of error times input, loses their covariance. Finally both gradients train a network.
+the batch were one image. The cosine compares the resulting gradient with the true mean gradient. Theory covers a
+squared error and a network without activation functions. There the biases' gradient is exact. A weight's gradient is
+the mean of error times input, and it loses their covariance. Finally, both gradients train a network.
 """
 
 import math
@@ -21,17 +21,17 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import evaluate
 from cifar.data import Split, normalise, shuffle
 
-SAME = 0.99  # a cosine above this is a direction that no optimizer would tell from the true one
+SAME = 0.99  # with a cosine of at least this, a direction counts as the true one
 Loss = Callable[[Tensor, Tensor], Tensor]  # (outputs (B, 10), one-hot labels (B, 10)) -> mean loss
 
 
 def squared(outputs: Tensor, targets: Tensor) -> Tensor:
-    """Half of the squared distance, mean over the images."""
+    """Half of the squared distance, averaged over the images."""
     return (outputs - targets).square().sum(1).mean() / 2
 
 
 def perceptron(between: Callable[[], nn.Module]) -> nn.Sequential:
-    """Three linear layers with `between` between them."""
+    """Three linear layers with the module `between` after each of the first two."""
     layers = [nn.Flatten(), nn.Linear(3072, 128), between(), nn.Linear(128, 128), between(), nn.Linear(128, 10)]
     return nn.Sequential(*layers)
 
@@ -54,12 +54,15 @@ VARIANTS: dict[str, tuple[Callable[[], nn.Sequential], Loss]] = {
 
 
 def true_gradient(net: nn.Sequential, loss: Loss, images: Tensor, targets: Tensor) -> list[Tensor]:
-    """Of the mean loss, a tensor a parameter."""
+    """The gradient of the mean loss, one tensor per parameter."""
     return list(torch.autograd.grad(loss(net(images), targets), list(net.parameters())))
 
 
 def mean_gradient(net: nn.Sequential, loss: Loss, images: Tensor, targets: Tensor) -> list[Tensor]:
-    """What comes out if each layer's inputs, and the targets, are replaced by their mean over the batch."""
+    """The gradient that results if each layer's inputs, and the targets, are replaced by their mean over the batch.
+
+    The result has one tensor per parameter.
+    """
     means = mean_inputs(net, images)
     output = means.pop().requires_grad_()
     (error,) = torch.autograd.grad(loss(output, targets.mean(0, keepdim=True)), output)
@@ -83,13 +86,13 @@ def mean_inputs(net: nn.Sequential, images: Tensor) -> list[Tensor]:
 
 
 def cosine(a: list[Tensor], b: list[Tensor]) -> float:
-    """Of all numbers together."""
+    """The cosine of the angle between two gradients. Each list's tensors form one vector."""
     a, b = (torch.cat([part.flatten() for part in parts]).double() for parts in (a, b))
     return F.cosine_similarity(a, b, dim=0).item()
 
 
 def _cosines(net: nn.Sequential, loss: Loss, split: Split, size: int, settings: Settings, draw) -> list[float]:
-    """Of weights and of biases, means over batches of `size` images."""
+    """The cosines of the weights and of the biases, averaged over batches of `size` images."""
     found = []
     for _ in range(settings["batches"]):
         images, targets = _batch(split, torch.randint(len(split), (size,), generator=draw))
@@ -104,7 +107,7 @@ def _batch(split: Split, indices: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def trained(variant: str, gradient: Callable, split: Split, seed: int, settings: Settings) -> nn.Sequential:
-    """A network after one pass through the images, each update with what `gradient` says."""
+    """A network after one pass through the images. Each update uses the gradient that `gradient` returns."""
     build, loss = VARIANTS[variant]
     torch.manual_seed(seed)
     net = build().to(split.images.device)
@@ -118,7 +121,10 @@ def trained(variant: str, gradient: Callable, split: Split, seed: int, settings:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Cosines by batch size at weights from early in training, and the test accuracy (0-1) that either way leads to."""
+    """Measure cosines by batch size at weights from early in training, and test accuracies (0 to 1).
+
+    The accuracies are those after training with the true gradient and with that of the mean activations.
+    """
     split, test = data(settings)
     net = trained(variant, true_gradient, split, seed, settings)
     other = trained(variant, mean_gradient, split, seed, settings)
@@ -134,12 +140,15 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def _largest(runs: Runs, variant: str, name: str) -> list[float]:
-    """The cosines of the largest batch."""
+    """The cosines of the largest batch, one per run."""
     return [run[name][-1] for run in runs[variant]]
 
 
 def judge(runs: Runs) -> Verdict:
-    """Held if all weights' gradients point where they should; it depends if those of linear networks alone do."""
+    """The claim holds if the weights' gradients of all networks have the true direction.
+
+    It depends on the activation function if only those of the linear networks do.
+    """
     weights = {variant: float(np.mean(_largest(runs, variant, "weights"))) for variant in runs}
     linear = all(weights[variant] >= SAME for variant in runs if variant.startswith("linear"))
     listed = ", ".join(f"{variant} {mean_std(_largest(runs, variant, 'weights'))}" for variant in runs)
@@ -159,7 +168,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Cosines of weights and biases against the batch size, and accuracies."""
+    """The picture shows the cosines of weights and biases against the batch size, and the accuracies."""
     labels = (
         ("images in the batch", "cosine, weights' gradient"),
         ("images in the batch", "cosine, biases' gradient"),

@@ -1,9 +1,9 @@
 """C19: do input pipeline and network together decide the end-to-end speed?
 
-Each stage is timed alone: fetch by index, augment, normalise, update. Then whole pipelines run: once one stage after
-the other, once with the next batches prepared in a thread. Theory: the stages' times add up in the first case, and the
-slower of preparation and update alone sets the pace in the second. Each has one thread, so that neither takes the
-other's core.
+Each stage is timed alone: fetch by index, augment, normalise, update. Then whole pipelines run, once with one stage
+after the other, and once with the next batches prepared in a thread. Theory says that the stages' times add up in the
+first case. In the second case only the slower of preparation and update counts. Each of the two has one thread, so that
+neither takes the other's core.
 """
 
 import time
@@ -25,14 +25,14 @@ from benchmarks.instruments.step_timing import Stepper, finish, seconds
 from cifar.data import Split, augment, normalise, shuffle
 from cifar.support.environment import cores
 
-NEAR = 0.8  # a rate within a fifth of the predicted one: what is left are queues, Python's lock and shared memory
-MATTERS = 1.1  # a pipeline that makes a tenth of difference to the same network
-Batch = tuple[Tensor, Tensor]
+NEAR = 0.8  # a ratio of rates from 0.8 to 1 / 0.8 is near: queues, Python's lock and shared memory explain the rest
+MATTERS = 1.1  # a pipeline matters if it changes the rate of the same network at least by this factor
+Batch = tuple[Tensor, Tensor]  # images and labels
 
 
 @dataclass(frozen=True)
 class Pipeline:
-    """How a batch is prepared: its images fetched, augmented, normalised."""
+    """The three functions that prepare a batch: its images are fetched, augmented and normalised."""
 
     fetch: Callable[[Split, Tensor], Tensor]
     augment: Callable[[Tensor], Tensor]
@@ -40,7 +40,7 @@ class Pipeline:
 
 
 def _each(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
-    """Image by image, as a data set that knows single images only would do it."""
+    """A function that applies `change` to one image after the other, as a data set of single images does."""
     return lambda images: torch.cat([change(image) for image in images.split(1)])
 
 
@@ -58,7 +58,7 @@ def _as_it_is(images: Tensor) -> Tensor:
 
 VECTORISED = Pipeline(_fetch, augment, normalise)
 LOOP = Pipeline(_fetch_each, _each(augment), _each(normalise))
-CACHED = Pipeline(_fetch, _as_it_is, _as_it_is)  # of images that were augmented and normalised once and for all
+CACHED = Pipeline(_fetch, _as_it_is, _as_it_is)  # its images were augmented and normalised before
 VARIANTS = {
     "cached": (CACHED, None),
     "vectorised": (VECTORISED, None),
@@ -80,10 +80,10 @@ def prefetched(prepare: Callable, items: Iterable, depth: int = 2) -> Iterator:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Seconds of each stage alone, and images a second of the whole, in turn and prefetched."""
+    """Measure the seconds of each stage alone, and the images per second of the whole, in turn and prefetched."""
     split, _ = data(settings)
     device = split.images.device
-    split = Split(split.name, split.images.cpu(), split.labels.cpu())  # preparing is the processor's work
+    split = Split(split.name, split.images.cpu(), split.labels.cpu())  # the processor prepares the batches
     torch.set_num_threads(1)
     try:
         return _measured(variant, seed, split, device, settings)
@@ -102,7 +102,8 @@ def _measured(variant: str, seed: int, split: Split, device: torch.device, setti
     ways = {"in_turn": partial(map, prepare), "prefetched": partial(prefetched, prepare)}
     before = _stages(pipeline, step, split, *alone)
     rates = {way: _rate(step, ways[way](parts), device) for way in sorted(ways, reverse=bool(seed % 2))}
-    after = _stages(pipeline, step, split, *alone)  # the machine's pace may have changed meanwhile
+    # The stages are measured twice, because the machine's speed may have changed meanwhile.
+    after = _stages(pipeline, step, split, *alone)
     return {"batch": settings["batch"], "stages": {name: (before[name] + after[name]) / 2 for name in before}} | rates
 
 
@@ -115,7 +116,7 @@ def _prepare(pipeline: Pipeline, split: Split, device: torch.device, indices: Te
 def _stages(
     pipeline: Pipeline, step: Stepper, split: Split, indices: Tensor, device: torch.device, repeats: int
 ) -> dict[str, float]:
-    """Median seconds a batch."""
+    """The median seconds of each stage for one batch."""
     fetched = pipeline.fetch(split, indices)
     augmented = pipeline.augment(fetched)
     batch = _prepare(pipeline, split, device, indices)
@@ -129,7 +130,7 @@ def _stages(
 
 
 def _rate(step: Stepper, batches: Iterable[Batch], device: torch.device) -> float:
-    """Images a second, from the end of the first update on."""
+    """The images per second, counted from the end of the first update."""
     started, images = None, 0
     for batch in batches:
         step(*batch)
@@ -142,13 +143,16 @@ def _rate(step: Stepper, batches: Iterable[Batch], device: torch.device) -> floa
 
 
 def predicted(run: Values, overlapped: bool) -> float:
-    """Images a second, from the stages alone."""
+    """The images per second that the stages' times predict.
+
+    If preparation and update are `overlapped`, the slower one counts, otherwise their sum.
+    """
     *preparation, update = run["stages"].values()
     return run["batch"] / (max(sum(preparation), update) if overlapped else sum(preparation) + update)
 
 
 def _rates(runs: Runs, variant: str, name: str) -> tuple[float, float]:
-    """Measured and predicted images a second, means over the seeds."""
+    """The measured and the predicted images per second, averaged over the seeds."""
     found = runs[variant]
     return (
         float(np.mean([run[name] for run in found])),
@@ -157,7 +161,7 @@ def _rates(runs: Runs, variant: str, name: str) -> tuple[float, float]:
 
 
 def _off(runs: Runs, variant: str, name: str) -> tuple[float, float]:
-    """The interval of measured over predicted; of a single run, that ratio."""
+    """The 95 % interval of the ratio of measured to predicted rate. For a single run both ends are its ratio."""
     logs = [np.log([run[name], predicted(run, name == "prefetched")]) for run in runs[variant]]
     ratio = paired(*zip(*logs, strict=True))
     low, high = (ratio.low, ratio.high) if len(logs) > 1 else (ratio.mean, ratio.mean)
@@ -169,7 +173,7 @@ def _named(key: tuple[str, str]) -> str:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Held if the pipeline matters to the same network, and the stages' times predict the pace of all pipelines."""
+    """The claim holds if the pipeline matters to the same network, and the stages' times predict every rate."""
     rates = {(variant, name): _rates(runs, variant, name) for variant in runs for name in ("in_turn", "prefetched")}
     gain = rates["cached", "in_turn"][0] / rates["loop", "in_turn"][0]
     ratios = {key: _off(runs, *key) for key in rates}
@@ -196,7 +200,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Time of each stage, and measured beside predicted rates."""
+    """The picture shows the time of each stage, and the measured and predicted rates."""
     figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("images/s", "pipeline"), size=(9.6, 3.8))
     places, ends = np.arange(len(runs)), np.zeros(len(runs))
     looks = {

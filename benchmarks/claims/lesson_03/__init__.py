@@ -1,1 +1,1 @@
-"""Claims that lesson 03 shows."""
+"""The claims that lesson 03 shows."""

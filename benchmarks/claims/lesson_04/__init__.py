@@ -1,1 +1,1 @@
-"""Claims that lesson 04 shows."""
+"""The claims that lesson 04 shows."""

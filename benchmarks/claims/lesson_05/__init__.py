@@ -1,1 +1,1 @@
-"""Claims that lesson 05 shows."""
+"""The claims that lesson 05 shows."""

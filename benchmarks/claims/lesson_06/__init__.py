@@ -1,1 +1,1 @@
-"""Claims that lesson 06 shows."""
+"""The claims that lesson 06 shows."""

@@ -1,1 +1,1 @@
-"""Claims that lesson 07 shows."""
+"""The claims that lesson 07 shows."""

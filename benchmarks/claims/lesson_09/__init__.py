@@ -1,1 +1,1 @@
-"""Claims that lesson 09 shows."""
+"""The claims that lesson 09 shows."""
