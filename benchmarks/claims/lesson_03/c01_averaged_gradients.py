@@ -1,8 +1,8 @@
 """C01: is the mean of K workers' gradients the gradient of one worker with a K times larger batch?
 
-Real Horovod workers average their gradients in float64, so that rounding cannot hide a difference; one process computes
-the gradient of all their images. A network without normalisation, one with batch normalisation over each worker's own
-images, and one whose batch statistics are averaged over the workers as well.
+Real Horovod workers average their gradients in float64, so that rounding cannot hide a difference. One process computes
+the gradient of all their images. Three networks are compared: one without normalisation, one with batch normalisation
+over each worker's own images, and one whose batch statistics are averaged over the workers as well.
 """
 
 import horovod.torch as hvd
@@ -18,7 +18,8 @@ from benchmarks.methods.sync_norm import SynchronisedNorm
 from cifar.data import Split, normalise, shard, shuffle
 from cifar.model import BootcampResNet, no_norm
 
-# What a worker's network has, and what the one process's network has: the same weights, drawn in the same order.
+# The normalisation of a worker's network, and that of the one process's network. Both networks have the same weights,
+# drawn in the same order.
 NETWORKS = {
     "no_norm": (lambda **options: no_norm, no_norm),
     "per_worker_bn": (lambda **options: nn.BatchNorm2d, nn.BatchNorm2d),
@@ -29,24 +30,27 @@ NAMES = {
     "per_worker_bn": "batch norm, each worker's own statistics",
     "synchronised_bn": "batch norm, statistics of all workers",
 }
-EQUAL = 1e-9  # float64 has 16 digits; sums over many images lose a few of them, no method loses seven
+EQUAL = 1e-9  # relative: float64 has 16 digits, and sums over many images lose only a few of them
 
 
 def gradient(net: nn.Module, split: Split, indices: Tensor) -> Tensor:
-    """Gradient of the mean loss over the images at `indices`: one float64 vector."""
+    """The gradient of the mean loss over the images at `indices`, as one float64 vector."""
     images, labels = split.batch(indices)
     loss = F.cross_entropy(net(normalise(images).double()), labels)
     return horovod_ops.flat(torch.autograd.grad(loss, list(net.parameters())))
 
 
 def network(norm, seed: int, device: torch.device) -> nn.Module:
-    """The same float64 weights on every worker."""
+    """A network with float64 weights, which are the same on every worker."""
     torch.manual_seed(seed)
     return BootcampResNet(norm=norm).double().to(device)
 
 
 def errors(seed: int, sizes: list[int], batch_size: int, device: str) -> dict[str, list[float]]:
-    """On a worker: the relative difference for each network and number of workers (0 where this worker is not in)."""
+    """Runs on a worker. Returns the relative difference for each network and each number of workers in `sizes`.
+
+    It is 0 where this worker does not take part, and on all workers except rank 0.
+    """
     train, _ = horovod_ops.data(device, images=4096, test_images=1)
     teams = [hvd.add_process_set(list(range(size))) for size in sizes[:-1]] + [hvd.global_process_set]
     found = {variant: [] for variant in NETWORKS}
@@ -62,14 +66,14 @@ def _error(variant: str, seed: int, split: Split, indices: Tensor, team: hvd.Pro
     net = network(of_worker(process_set=team), seed, split.images.device)
     mine = gradient(net, split, shard(indices, team.rank(), team.size()))
     averaged = horovod_ops.mean(mine, "gradient", process_set=team)
-    if hvd.rank() > 0:  # one process: the others wait for it at the next exchange
+    if hvd.rank() > 0:  # only rank 0 computes what follows; the others wait for it at the next exchange
         return 0.0
     one = gradient(network(of_one, seed, split.images.device), split, indices)
     return ((averaged - one).norm() / one.norm()).item()
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """All networks and numbers of workers in one launch of as many workers as the largest number needs."""
+    """Measure all networks and numbers of workers in one launch, with the largest number of workers."""
     sizes = [2**power for power in range(settings["workers"].bit_length())]
     found = on_workers(
         f"{__name__}:errors", settings["workers"], {"HOROVOD_DYNAMIC_PROCESS_SETS": "1"},
@@ -79,13 +83,16 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
 
 
 def worst(runs: Runs, variant: str) -> float:
-    """The largest relative difference of a variant, with more than one worker."""
+    """The largest relative difference of a variant with more than one worker, over all runs."""
     pairs = [pair for run in runs[variant] for pair in zip(run["sizes"], run["errors"], strict=True)]
     return max(error for size, error in pairs if size > 1)
 
 
 def judge(runs: Runs) -> Verdict:
-    """Equality must hold for every number of workers; where it needs no or synchronised normalisation, it depends."""
+    """The claim holds if the gradients are equal for every number of workers, also with each worker's own batch norm.
+
+    It depends on the normalisation if only the network without it has equal gradients, and fails if not even that has.
+    """
     plain, own, shared = (worst(runs, variant) for variant in NETWORKS)
     text = (
         f"the largest relative difference is {plain:.0e} without normalisation, {own:.2g} with each worker's own batch "
@@ -101,7 +108,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Relative difference against the number of workers, a line a network, the worst of the seeds."""
+    """The picture shows each network's largest relative difference over the seeds against the number of workers."""
     figure, ax = axes("workers", "relative difference of the gradients")
     for variant, name in NAMES.items():
         sizes = runs[variant][0]["sizes"]

@@ -1,8 +1,9 @@
-"""C02: what goes wrong where the workers' shards differ in size?
+"""C02: what goes wrong if the workers' shards differ in size?
 
-Four real Horovod workers, float64; the last worker has fewer images than the others. The mean of the workers' mean
-gradients is compared with the gradient of all their images by one process, and so is the mean weighted by the counts.
-Shuffled images, and images sorted by class, where the small shard differs from the rest in more than its size.
+Four real Horovod workers compute in float64, and the last worker has fewer images than the others. One process computes
+the gradient of all their images. It is compared with the mean of the workers' mean gradients, and with the mean
+weighted by the numbers of images. The images are shuffled, or sorted by class. In the second case the small shard
+differs from the rest in more than its size.
 """
 
 import numpy as np
@@ -17,17 +18,20 @@ from benchmarks.instruments.horovod_launch import on_workers
 from cifar.data import Split
 from cifar.model import no_norm
 
-WORKERS = 4
-PARTS = (1, 2, 8)  # the last worker has so many times fewer images than each of the others
+WORKERS = 4  # three with equal shards, and one with a smaller shard
+PARTS = (1, 2, 8)  # each other worker's number of images is divided by this for the last worker
 ORDERS = {
     "shuffled": lambda labels: torch.arange(len(labels)),
     "sorted": lambda labels: torch.argsort(labels, stable=True),
 }
-BIASED = 1e-6  # far above rounding in float64, far below any gradient that could matter
+BIASED = 1e-6  # relative error: far above rounding in float64, and far below any error that could matter
 
 
 def differences(seed: int, batch_size: int, draws: int, device: str) -> dict[str, list[Values]]:
-    """On a worker: for each order, and each size of the last shard, how far the two means are from one process's."""
+    """Runs on a worker. Measures how far both means are from one process's gradient.
+
+    The result has one entry for each order and each size of the last shard.
+    """
     split, _ = horovod_ops.data(device, images=4096, test_images=1)
     net = network(no_norm, seed, split.images.device)
     return {
@@ -55,7 +59,10 @@ def _difference(net, split: Split, order: str, batch_size: int, part: int, draws
 
 
 def _three(net, split: Split, indices: Tensor, counts: list[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """The mean of means, the mean weighted by counts, and one process's gradient: by rank 0, who tells the others."""
+    """The mean of means, the mean weighted by counts, and the gradient of all images.
+
+    Rank 0 computes the last of these and sends it to the others.
+    """
     rank = horovod_ops.hvd.rank()
     mine, count = gradient(net, split, indices.split(counts)[rank]), counts[rank]
     one = gradient(net, split, indices) if rank == 0 else torch.zeros_like(mine)
@@ -66,19 +73,19 @@ def _three(net, split: Split, indices: Tensor, counts: list[int]) -> tuple[Tenso
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """Both orders in one launch."""
+    """Measure both orders in one launch."""
     options = {name: settings[name] for name in ("batch_size", "draws", "device")}
     found = on_workers(f"{__name__}:differences", WORKERS, seed=seed, **options)[0]
     return {order: {"draws": settings["draws"], "sizes": found[order]} for order in ORDERS}
 
 
 def values(runs: Runs, variant: str, which: str) -> np.ndarray:
-    """What was measured, a row a run, a column for each size of the last shard."""
+    """The value called `which`, with one row per run and one column per size of the last shard."""
     return np.array([[size[which] for size in run["sizes"]] for run in runs[variant]])
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where unequal shards, and they alone, make the mean of means differ, and weighting repairs it."""
+    """The claim holds if the mean of means is wrong exactly for unequal shards, and weighting repairs it."""
     plain = np.concatenate([values(runs, variant, "plain") for variant in ORDERS])
     weighted = max(values(runs, variant, "weighted").max() for variant in ORDERS)
     last = {variant: values(runs, variant, "plain")[:, -1].mean() for variant in ORDERS}
@@ -98,7 +105,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: the error of one batch, with and without weights; right: what of it stays over many batches."""
+    """The picture shows the error of one batch with and without weights (left), and that of many batches (right)."""
     labels = ("images of the last worker", "relative error of the gradient")
     figure, (one, many) = panels(labels, (labels[0], "relative error of the mean over batches"))
     images = [size["images"] for size in runs["shuffled"][0]["sizes"]]

@@ -1,9 +1,9 @@
-"""C05: does halving the per-worker batch restore the run of one worker, and what does it cost?
+"""C05: does halving the per-worker batch restore the run of one worker, and how much speed does it cost?
 
-Real Horovod workers train with a global batch that stays what one worker had, and again with the per-worker batch left
-as it was: same seed, same order, float32, no augmentation and no batch normalisation, so that only rounding may differ.
-One worker that takes each batch's images in another order shows what rounding alone does. The price is measured with
-the same workers at both batch sizes, with and without exchange.
+Real Horovod workers train twice: once with one worker's batch divided among them, and once with one worker's batch on
+each. Seed and order are the same. The runs use float32, no augmentation and no batch normalisation, so that only
+rounding may differ. One worker also takes each batch's images in another order, which shows the effect of rounding
+alone. The price is measured with the same workers at both batch sizes, with and without exchange.
 """
 
 import time
@@ -26,13 +26,14 @@ from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
 
 SIZES = {"1_worker": 1, "2_workers": 2, "4_workers": 4}
-# The other order of summation in one worker is a single draw of rounding's effect: several times it is still rounding.
+# How many times the effect of another order of summation still counts as rounding. That effect is measured only once
+# per seed, so it may be small by chance.
 ROUNDING = 10
-FLOAT32 = 1e-7  # relative step of float32: losses of some nats cannot agree better
+FLOAT32 = 1e-7  # the relative step of float32: losses of a few nats cannot agree better
 
 
 class Run:
-    """One training run on a worker; without a team it tells nobody its gradients."""
+    """One training run on a worker. It exchanges gradients with the workers of its team, if it has one."""
 
     def __init__(self, seed: int, rate: float, device: torch.device, team: hvd.ProcessSet | None):
         torch.manual_seed(seed)
@@ -43,7 +44,7 @@ class Run:
             self.optimizer = hvd.DistributedOptimizer(self.optimizer, named, process_set=team)
 
     def update(self, split: Split, indices: Tensor) -> Tensor:
-        """One update in float32; returns this worker's loss."""
+        """Make one update in float32. Returns this worker's loss, a scalar tensor."""
         images, labels = split.batch(indices)
         self.optimizer.zero_grad()
         loss = horovod_ops.loss_of(self.net, images, labels, lambda device: nullcontext())
@@ -54,9 +55,12 @@ class Run:
 
 
 def trajectories(seed: int, batch_size: int, updates: int, rounds: int, rate: float, device: str) -> list[Values]:
-    """On a worker: what each team measured, the others waiting; a worker that was not in has nothing to tell of it."""
+    """Runs on a worker. Returns the losses and speeds of each team, which train one after the other.
+
+    The entry of a team to which this worker does not belong is empty.
+    """
     split, _ = horovod_ops.data(device, images=updates * batch_size * max(SIZES.values()), test_images=1)
-    torch.set_num_threads(1)  # also of a single worker, so that all have a core at most
+    torch.set_num_threads(1)  # one thread each, also for a single worker, so that no worker uses more than one core
     teams = [hvd.add_process_set([0]), hvd.add_process_set([0, 1]), hvd.global_process_set]
     found = []
     for team in teams:
@@ -70,7 +74,7 @@ def trajectories(seed: int, batch_size: int, updates: int, rounds: int, rate: fl
 
 
 def _losses(updates: int, split: Split, seed: int, batch_size: int, rate: float, team: hvd.ProcessSet) -> Values:
-    """Mean loss of the team at each update, with one worker's batch divided among them, and with it kept by each."""
+    """The team's mean loss at each update, with one worker's batch divided among the workers, and kept by each."""
     rank, size = team.rank(), team.size()
 
     def losses(global_batch: int, change: Callable[[Tensor], Tensor] = lambda part: part) -> list[float]:
@@ -79,7 +83,7 @@ def _losses(updates: int, split: Split, seed: int, batch_size: int, rate: float,
         mine = torch.stack([run.update(split, shard(change(part), rank, size)) for part in parts])
         return horovod_ops.mean(mine, "losses", process_set=team).tolist()
 
-    # One worker has nothing to divide: it shows what another order of summation does instead.
+    # One worker has nothing to divide. Instead it shows the effect of another order of summation.
     kept = losses(batch_size * size) if size > 1 else losses(batch_size, lambda part: part.flip(0))
     return {"divided": losses(batch_size), "kept": kept}
 
@@ -87,9 +91,10 @@ def _losses(updates: int, split: Split, seed: int, batch_size: int, rate: float,
 def _speeds(
     rounds: int, split: Split, seed: int, batch_size: int, rate: float, team: hvd.ProcessSet
 ) -> dict[str, list[float]]:  # fmt: skip
-    """Images/s of a worker with the batch divided and kept, with and without exchange, a value a round.
+    """The images/s of a worker with the batch divided and kept, with and without exchange: one value per round.
 
-    Workers that share cores do not end together: their seconds are averaged, over so many updates that all had turns.
+    Workers that share cores do not end at the same time. Their seconds are therefore averaged, over so many updates
+    that each worker had its share of the cores.
     """
     names = [f"{name}{end}" for name in ("divided", "kept") for end in ("", "_alone")]
     found = {name: [] for name in (names if team.size() > 1 else ["kept_alone"])}
@@ -99,7 +104,7 @@ def _speeds(
             run = Run(seed, rate, split.images.device, None if name.endswith("alone") else team)
             indices, updates = torch.arange(batch), 8 * batch_size // batch
             run.update(split, indices)
-            horovod_ops.mean(torch.zeros(1), "start", process_set=team)  # begin together
+            horovod_ops.mean(torch.zeros(1), "start", process_set=team)  # all workers begin together
             started = time.perf_counter()
             for _ in range(updates):
                 run.update(split, indices).item()
@@ -107,11 +112,11 @@ def _speeds(
             if name.endswith("alone"):
                 horovod_ops.compute_on(partial(run.update, split, indices), "end", process_set=team)
             found[name].append(updates * batch / horovod_ops.mean(seconds, "seconds", process_set=team).item())
-    return {name: found.get(name, found["kept_alone"]) for name in names}  # one worker: all four are the same
+    return {name: found.get(name, found["kept_alone"]) for name in names}  # for one worker all four are the same
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """All teams in one launch, one after the other; what rank 0 has measured."""
+    """Measure all teams in one launch, one after the other. The values are those of rank 0."""
     options = {name: settings[name] for name in ("batch_size", "updates", "rounds", "rate", "device")}
     environment = {"HOROVOD_DYNAMIC_PROCESS_SETS": "1"}
     found = on_workers(
@@ -125,30 +130,30 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
 
 
 def distance(losses: list[float], others: list[float]) -> float:
-    """Root mean square difference of two trajectories, in nats."""
+    """The root mean square difference of two runs' losses, in nats."""
     return float(np.sqrt(np.mean(np.square(np.subtract(losses, others)))))
 
 
 def distances(runs: Runs, variant: str, which: str) -> list[float]:
-    """How far each run's trajectory is from one worker's with the same seed."""
+    """The distance of each run's losses from those of one worker with the same seed, in nats."""
     pairs = zip(runs["1_worker"], runs[variant], strict=False)
     return [distance(one["losses"]["divided"], other["losses"][which]) for one, other in pairs]
 
 
 def speeds(runs: Runs, variant: str, which: str) -> np.ndarray:
-    """Images/s a worker, of each round of each run."""
+    """The images/s of a worker, for each round of each run."""
     return np.concatenate([run["images_per_s"][which] for run in runs[variant]])
 
 
 def price(runs: Runs, variant: str, end: str = "") -> Difference:
-    """By how much, in relation, a worker's images/s change when the batch is divided; a launch is one value."""
+    """The relative change of a worker's images/s when the batch is divided. Each launch counts as one value."""
     launches = [run["images_per_s"] for run in runs[variant]]
     change = [np.divide(of[f"divided{end}"], of[f"kept{end}"]).mean() for of in launches]
     return paired(change, np.ones(len(change)))
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the trajectories agree up to rounding, and each worker computes fewer images a second."""
+    """The claim holds if the losses agree up to rounding and each worker computes fewer images per second."""
     rounding = max(distances(runs, "1_worker", "kept"))
     variants = [variant for variant in SIZES if variant != "1_worker"]
     apart = max(max(distances(runs, variant, "divided")) for variant in variants)
@@ -171,7 +176,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: the first seed's trajectories; right: images/s a worker."""
+    """The picture shows the losses of the first seed (left) and the images/s of a worker (right)."""
     figure, (left, right) = panels(("update", "training loss (nats)"), ("workers", "images/s a worker"))
     styles = {"1_worker": {"lw": 4, "alpha": 0.35}, "2_workers": {}, "4_workers": {}}
     for variant, size in SIZES.items():

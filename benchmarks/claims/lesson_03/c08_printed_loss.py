@@ -1,8 +1,8 @@
-"""C08: what does a program that prints rank 0's loss hide?
+"""C08: what does a program hide if it prints only rank 0's loss?
 
-Real Horovod workers train one network; at each update every worker's loss is kept, and the mean of the first k workers'
-is what k workers would print if they averaged before printing. The scatter is measured from one update to the next, so
-that the falling trend, which all share, does not count.
+Real Horovod workers train one network, and every worker's loss is kept at each update. The mean over a group of k
+workers is the loss that k workers would print if they averaged it first. The scatter is measured from one update to the
+next, so that the falling trend, which all workers share, does not count.
 """
 
 import horovod.torch as hvd
@@ -18,11 +18,14 @@ from cifar.data import augment, shard, shuffle
 from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
 
-NEAR = 0.25  # over some hundred updates chance moves a ratio of deviations by a tenth; √K is at least 1.41
+NEAR = 0.25  # ratios within 25 % count as equal: over some hundred updates, chance changes a ratio by about 10 %
 
 
 def losses(seed: int, batch_size: int, updates: int, device: str) -> dict[str, list]:
-    """On a worker: each worker's loss at each update, `(updates, size)`, and their all-reduced mean, `(updates,)`."""
+    """Runs on a worker. Returns each worker's loss at each update, `(updates, size)`, and the mean, `(updates,)`.
+
+    The mean is computed by all-reduce.
+    """
     split, _ = horovod_ops.data(device, images=updates * batch_size * hvd.size(), test_images=1)
     torch.manual_seed(seed + hvd.rank())
     net = BootcampResNet().to(split.images.device)
@@ -43,18 +46,18 @@ def losses(seed: int, batch_size: int, updates: int, device: str) -> dict[str, l
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """The losses as rank 0 has them in the end."""
+    """Measure the losses. The values are those that rank 0 returns."""
     options = {name: settings[name] for name in ("batch_size", "updates", "device")}
     return on_workers(f"{__name__}:losses", settings["workers"], seed=seed, **options)[0]
 
 
 def scatter(losses: np.ndarray) -> float:
-    """Standard deviation about a slowly changing mean: that of successive differences, over √2."""
+    """The standard deviation about a slowly changing mean: that of successive differences, divided by √2."""
     return float(np.std(np.diff(losses)) / np.sqrt(2))
 
 
 def scatters(run: Values) -> dict[int, float]:
-    """The scatter of the loss that k workers would print, by k: root mean square over the groups of k workers."""
+    """The scatter of the loss that k workers would print, by k. It is the root mean square over the groups of k."""
     each = np.array(run["workers"])
     found = {}
     for size in (2**power for power in range(each.shape[1].bit_length())):
@@ -64,12 +67,12 @@ def scatters(run: Values) -> dict[int, float]:
 
 
 def ratios(runs: Runs) -> list[float]:
-    """How many times more one worker's loss scatters than the mean over all workers, of each run."""
+    """For each run: the scatter of one worker's loss divided by that of the mean over all workers."""
     return [found[1] / found[max(found)] for found in map(scatters, runs["training"])]
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where one worker's loss scatters about √K times as much as the mean over all K workers."""
+    """The claim holds if one worker's loss scatters about √K times as much as the mean over all K workers."""
     size, found = len(runs["training"][0]["workers"][0]), ratios(runs)
     off = max(np.abs(np.mean(run["workers"], 1) - run["mean"]).max() for run in runs["training"])
     relative = np.mean(found) / np.sqrt(size)
@@ -83,7 +86,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: what is printed with and without averaging; right: the scatter against the number of workers."""
+    """The picture shows the printed loss with and without averaging (left), and its scatter by workers (right)."""
     labels = ("workers averaged over", "scatter of the printed loss (nats)")
     figure, (left, right) = panels(("update", "printed loss (nats)"), labels)
     first = np.array(runs["training"][0]["workers"])

@@ -1,9 +1,10 @@
-"""C10: what do late gradients, and workers that go their own ways, do to training?
+"""C10: how do late gradients, and workers with their own weights, change training?
 
-Real Horovod workers. Stale: every mean gradient is applied so many updates after it was computed, as where workers send
-their gradients to a server without waiting for each other. Elastic (EASGD: Zhang et al. 2015, arXiv:1412.6651): every
-worker trains weights of its own; every `period` updates a spring of stiffness ρ pulls each towards a common centre, and
-the centre towards them: by the rate times ρ times the distance, for each of these updates.
+All variants run on real Horovod workers. In the variant `stale`, every mean gradient is applied a number of updates
+after it was computed. This happens where workers send their gradients to a server without waiting for each other. In
+the variant `elastic` (EASGD: Zhang et al. 2015, arXiv:1412.6651), every worker trains its own weights. Every `period`
+updates, a spring of stiffness ρ pulls each worker's weights towards a common centre, and the centre towards them. For
+each of these updates, the pull is the rate times ρ times the distance.
 """
 
 from collections import deque
@@ -24,14 +25,14 @@ from benchmarks.instruments.simulated_workers import evaluate
 from cifar.data import Split, augment, shard, shuffle
 from cifar.model import BootcampResNet
 
-STALENESS = (0, 1, 2, 4, 8)  # updates
-STIFFNESS = (0.0, 0.01, 0.03, 0.1, 0.3)  # ρ: rate * ρ * period * workers must stay below 1, or the centre overshoots
-HIGHEST_LOSS = 10.0  # nats: what has diverged counts as this, or one run would decide every mean
-SAME_RANKS = 0.9  # rank correlation: of five values one pair of neighbours may be out of order
+STALENESS = (0, 1, 2, 4, 8)  # number of updates by which a gradient is late
+STIFFNESS = (0.0, 0.01, 0.03, 0.1, 0.3)  # ρ: if rate * ρ * period * workers reaches 1, the centre overshoots
+HIGHEST_LOSS = 10.0  # nats: a diverged run counts as this loss, otherwise a single run would decide every mean
+SAME_RANKS = 0.9  # rank correlation: with five values, one pair of neighbours may be in the wrong order
 
 
 class Training:
-    """A worker's network, data and random numbers: the same first weights on all workers."""
+    """A worker's network, data and random numbers. All workers start with the same weights."""
 
     def __init__(self, seed: int, batch_size: int, updates: int, data: tuple[Split, Split]):
         split, self.test = data
@@ -42,23 +43,26 @@ class Training:
         torch.manual_seed(seed + hvd.rank())
 
     def gradients(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Loss and gradient of each update's batch, at the weights that the network then has."""
+        """Yield the loss and the gradient vector of each update's batch, at the network's current weights."""
         for images, labels in self.batches:
             loss = horovod_ops.loss_of(self.net, augment(images), labels)
             yield loss.detach(), horovod_ops.flat(torch.autograd.grad(loss, list(self.net.parameters())))
 
     def loss(self) -> float:
-        """Test loss of the network as it is, which must be the same on all workers: each has a part of the images."""
+        """The test loss of the network, which must be the same on all workers. Each tests a part of the images."""
         return capped(horovod_ops.mean(torch.tensor(evaluate(self.net, self.test, "test")["test_loss"]), "test"))
 
 
 def capped(loss: Tensor) -> float:
-    """A loss that is a number, and not so high that it decides everything."""
+    """The loss, but at most HIGHEST_LOSS. A loss that is not a number counts as HIGHEST_LOSS."""
     return loss.nan_to_num(HIGHEST_LOSS).clamp(max=HIGHEST_LOSS).item()
 
 
 def stale(staleness: int, rate: float, period: int, **options) -> Values:
-    """On a worker: mean gradients are applied `staleness` updates late; the mean loss at each update."""
+    """Runs on a worker. Trains with mean gradients that are applied `staleness` updates late.
+
+    Returns the mean loss at each update and the test loss at the end, in nats.
+    """
     training, late, losses = Training(**options), deque(), []
     for loss, gradient in training.gradients():
         late.append(horovod_ops.mean(gradient, "gradient"))
@@ -70,7 +74,11 @@ def stale(staleness: int, rate: float, period: int, **options) -> Values:
 
 
 def elastic(stiffness: float, rate: float, period: int, **options) -> Values:
-    """On a worker: EASGD; the workers' distance from their mean before each exchange, and the centre's test loss."""
+    """Runs on a worker. Trains with EASGD.
+
+    Returns the mean loss at each update, the workers' relative distance from their mean before each exchange, and the
+    centre's test loss. Without a spring, the mean of the workers' weights takes the place of the centre.
+    """
     training, losses, spreads = Training(**options), [], []
     centre = horovod_ops.weights(training.net)
     for update, (loss, gradient) in enumerate(training.gradients()):
@@ -79,7 +87,7 @@ def elastic(stiffness: float, rate: float, period: int, **options) -> Values:
         if update % period == period - 1:
             horovod_ops.set_weights(training.net, mine)
             spreads.append(horovod_ops.spread(training.net))
-            pull = rate * stiffness * period * (mine - centre)  # as if it had pulled at each update of the period
+            pull = rate * stiffness * period * (mine - centre)  # the sum of the pulls of all updates of the period
             mine, centre = mine - pull, centre + horovod_ops.total(pull, "pull")
         horovod_ops.set_weights(training.net, mine)
     losses = horovod_ops.mean(torch.stack(losses), "losses")
@@ -94,7 +102,7 @@ WAYS = {"stale": (stale, STALENESS), "elastic": (elastic, STIFFNESS)}
 
 
 def all_settings(batch_size: int, updates: int, test_images: int, device: str, **options) -> dict[str, list[Values]]:
-    """On a worker: one training run after the other."""
+    """Runs on a worker. Makes one training run after the other, for all variants and settings."""
     split, test = horovod_ops.data(device, updates * batch_size * hvd.size(), test_images)
     parts = split, subset(test, shard(torch.arange(test_images), hvd.rank(), hvd.size()))
     options |= {"batch_size": batch_size, "updates": updates, "data": parts}
@@ -102,7 +110,7 @@ def all_settings(batch_size: int, updates: int, test_images: int, device: str, *
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """Both ways in one launch, as rank 0 has them."""
+    """Measure both variants in one launch. The values are those of rank 0."""
     names = ("rate", "period", "batch_size", "updates", "test_images", "device")
     options = {name: settings[name] for name in names}
     found = on_workers(f"{__name__}:all_settings", settings["workers"], seed=seed, **options)[0]
@@ -110,12 +118,12 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
 
 
 def last_losses(runs: Runs, variant: str) -> np.ndarray:
-    """Mean training loss over the last quarter of the updates: a row a seed, a column a setting."""
+    """The mean training loss over the last quarter of the updates, `(seeds, settings)`."""
     return np.array([[_end(one["losses"], 4) for one in run["runs"]] for run in runs[variant]])
 
 
 def last_spreads(runs: Runs) -> np.ndarray:
-    """Mean distance between the workers over the last half of the exchanges: a row a seed, a column a stiffness."""
+    """The workers' mean distance over the last half of the exchanges, `(seeds, stiffnesses)`."""
     return np.array([[_end(one["spreads"], 2) for one in run["runs"]] for run in runs["elastic"]])
 
 
@@ -124,7 +132,7 @@ def _end(values: list[float], part: int) -> float:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the loss rises with staleness and the spread falls with ρ, both beyond the noise of the seeds."""
+    """The claim holds if the loss rises with staleness and the spread falls with ρ, both beyond the seeds' noise."""
     loss, spread = last_losses(runs, "stale"), last_spreads(runs)
     rise, fall = paired(loss[:, -1], loss[:, 0]), paired(spread[:, -1], spread[:, 0])
     from scipy import stats
@@ -149,7 +157,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: loss against staleness; right: spread and loss against ρ."""
+    """The picture shows the loss against staleness (left) and the spread against ρ (right)."""
     spread = ("stiffness ρ", "spread of the weights (% of length)")
     figure, (left, right) = panels(("staleness (updates)", "training loss at the end (nats)"), spread)
     late, own, apart = last_losses(runs, "stale"), last_losses(runs, "elastic"), 100 * last_spreads(runs)

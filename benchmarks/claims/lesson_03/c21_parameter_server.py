@@ -1,9 +1,9 @@
-"""C21: should each worker compute its gradient, or a parameter server the gradients of all?
+"""C21: should each worker compute its gradient, or should a parameter server compute all gradients?
 
-Real processes compute mean gradients of the lessons' ResNet in four ways (`communication_patterns`): the server does
-all back-propagation (`central`), workers compute gradients and a server averages them (`server`), every worker sends
-its gradient to all others (`replica`), or sums go round a ring (`ring`). Bytes are counted by the program and the
-kernel.
+Real processes compute mean gradients of the lessons' ResNet in four ways, which `communication_patterns` defines. The
+server does all back-propagation (`central`). Workers compute gradients, and a server averages them (`server`). Every
+worker sends its gradient to all others (`replica`). Sums go round a ring (`ring`). Both the program and the kernel
+count the bytes.
 """
 
 import numpy as np
@@ -18,20 +18,23 @@ NAMES = {
     "central": "server computes gradients", "server": "server averages gradients",
     "replica": "all send to all", "ring": "ring",
 }  # fmt: skip
-MB = (2, 5, 10, 20, 50, 100, 200)  # where the axis has numbers
-BYTES = 4 * 482_442  # checked in tests: the network's float32 weights
-SLOWER = 1.2  # with one seed: timings of one run on a busy machine differ by less
+MB = (2, 5, 10, 20, 50, 100, 200)  # the numbers shown on the axis of megabytes
+BYTES = 4 * 482_442  # bytes of the network's float32 weights; a test checks this number
+SLOWER = 1.2  # with one seed a smaller ratio of times does not count, because a busy machine causes as much
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """All ways in one launch. The exchange is on the CPU whatever the device."""
+    """Measure all ways in one launch. The exchange is always on the CPU, whatever the setting `device` says."""
     options = {name: settings[name] for name in ("batch_size", "updates")}
     workers = on_peers("benchmarks.methods.communication_patterns:measure", settings["workers"], seed=seed, **options)
     return {way: _values([mine[way] for mine in workers], sizes(settings["workers"])) for way in NAMES}
 
 
 def _values(workers: list[list], found: list[int]) -> Values:
-    """Bytes by rank and seconds an update, for 2, 4, ... workers."""
+    """One way's bytes per update of each rank and median seconds per update, for 2, 4, ... workers.
+
+    `error` is the largest relative error of the mean gradient.
+    """
     lines = [[mine[place] for mine in workers[:size]] for place, size in enumerate(found)]
     return {
         "sizes": found,
@@ -42,19 +45,19 @@ def _values(workers: list[list], found: list[int]) -> Values:
 
 
 def busiest(run: Values) -> list[float]:
-    """Bytes in and out, an update, of the worker that has most; by number of workers."""
+    """The bytes per update, in and out, of the worker with most bytes, for each number of workers."""
     pairs = zip(run["sent"], run["received"], strict=True)
     return [max(sent + received for sent, received in zip(*both, strict=True)) for both in pairs]
 
 
 def expected(way: str, size: int) -> float:
-    """Bytes in and out of the busiest of `size` workers, as the theory has them; none for `central`."""
+    """The bytes in and out of the busiest of `size` workers according to theory. KeyError for `central`."""
     each_way = {"server": size - 1, "replica": size - 1, "ring": 2 * (size - 1) / size}
     return 2 * each_way[way] * BYTES
 
 
 def off(runs: Runs) -> float:
-    """The largest relative difference between what was sent and what the theory says."""
+    """The largest relative difference between the bytes counted and those of the theory."""
     found = []
     for way in ("server", "replica", "ring"):
         for run in runs[way]:
@@ -64,7 +67,10 @@ def off(runs: Runs) -> float:
 
 
 def kernel_off(runs: Runs) -> float | None:
-    """The largest relative difference between the kernel's and the program's count; None where it does not count."""
+    """The largest relative difference between the kernel's and the program's count.
+
+    It is None if the kernel does not count bytes.
+    """
     found = []
     for run in (run for variant in runs.values() for run in variant):
         for counted, program in zip(run["kernel_received"], run["received"], strict=True):
@@ -74,7 +80,7 @@ def kernel_off(runs: Runs) -> float | None:
 
 
 def slower(runs: Runs) -> bool:
-    """Whether an update takes longer where the server computes than where it averages, with the most workers."""
+    """Whether, with most workers, an update takes longer if the server computes gradients than if it averages them."""
     central, server = ([run["seconds"][-1] for run in runs[variant]] for variant in ("central", "server"))
     if min(len(central), len(server)) < 2:
         return central[0] > SLOWER * server[0]
@@ -82,7 +88,7 @@ def slower(runs: Runs) -> bool:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the server's computing costs both more bytes through its link and more time."""
+    """The claim holds if computing on the server costs both more bytes on the busiest link and more time."""
     size = runs["central"][0]["sizes"][-1]
     mb = {variant: np.mean([busiest(run)[-1] for run in runs[variant]]) / 1e6 for variant in runs}
     more = mb["central"] > mb["server"]
@@ -108,7 +114,7 @@ def _kernel(runs: Runs) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Bytes of the busiest worker, with the theory, and time an update; both against the number of workers."""
+    """The picture shows the busiest worker's bytes, with theory, and the time per update, against the workers."""
     workers = "workers K"
     figure, (left, right) = panels((workers, "busiest worker, in and out (MB)"), (workers, "time an update (ms)"))
     for variant, found in runs.items():

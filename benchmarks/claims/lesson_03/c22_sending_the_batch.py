@@ -1,7 +1,8 @@
-"""C22: is it worth sending each worker its part of the batch only?
+"""C22: is it worth sending each worker only its part of the batch?
 
-Worker 0 reads the images of a global batch and sends each of the other workers, real processes, either the whole batch,
-from which it takes its part, or that part alone. The bytes that come in are counted, in the program and in the kernel.
+The workers are real processes. Worker 0 reads the images of a global batch. It sends each of the others either the
+whole batch, from which the worker takes its part, or that part alone. Both the program and the kernel count the bytes
+received.
 """
 
 import time
@@ -21,14 +22,14 @@ from benchmarks.instruments.gloo_processes import data, on_peers
 from benchmarks.methods.communication_patterns import each_size, sizes
 from cifar.data import Split, shard, shuffle
 
-IMAGE = 3 * 32 * 32 + 8  # bytes: pixels, and a label as int64
-CLOSE = 0.01  # bytes are counted: they agree with a formula, or they do not
+IMAGE = 3 * 32 * 32 + 8  # bytes of an image: its pixels, and its label as int64
+CLOSE = 0.01  # relative difference: counted bytes agree with a formula nearly exactly, or not at all
 
-Cut = Callable[[Tensor, int, int], Tensor]  # what of a tensor, an image a row, a worker gets
+Cut = Callable[[Tensor, int, int], Tensor]  # (tensor with one row per image, rank, size) -> the rows sent to a worker
 
 
 def whole(batch: Tensor, rank: int, size: int) -> Tensor:
-    """All of it."""
+    """Send the worker the whole batch."""
     return batch
 
 
@@ -36,13 +37,16 @@ CUTS: dict[str, Cut] = {"whole batch": whole, "shard": shard}
 
 
 def feed(batch_size: int, updates: int, images: int, seed: int) -> dict[str, list[dict | None]]:
-    """On each process: bytes and seconds of each way, by number of workers."""
+    """Measure each way on each process: bytes and seconds, one line per number of workers."""
     split = data(images) if dist.get_rank() == 0 else None
     return {way: each_size(partial(_fed, cut, split, batch_size, updates, seed)) for way, cut in CUTS.items()}
 
 
 def _fed(cut: Cut, split: Split | None, batch_size: int, updates: int, seed: int, group: dist.ProcessGroup) -> dict:
-    """Bytes in and seconds, an update; `pixels` tells whether two ways feed a worker the same images."""
+    """The bytes received per update, and the seconds of each update.
+
+    `pixels` is the sum of all pixels. It shows whether two ways send a worker the same images.
+    """
     wire, before, seconds, pixels = Wire(), kernel_received(), [], 0
     for update in range(updates):
         dist.barrier(group)
@@ -61,7 +65,7 @@ def _fed(cut: Cut, split: Split | None, batch_size: int, updates: int, seed: int
 
 
 def _give(wire: Wire, cut: Cut, split: Split, indices: Tensor, group: dist.ProcessGroup) -> Tensor:
-    """Worker 0 reads a global batch and sends it; its own images."""
+    """Read a global batch on worker 0 and send it to the others. Returns worker 0's own images."""
     batch, size = split.batch(indices), group.size()
     works = [wire.send(cut(part, rank, size).contiguous(), rank) for rank in range(1, size) for part in batch]
     for work in works:
@@ -70,7 +74,7 @@ def _give(wire: Wire, cut: Cut, split: Split, indices: Tensor, group: dist.Proce
 
 
 def _take(wire: Wire, cut: Cut, batch_size: int, group: dist.ProcessGroup) -> Tensor:
-    """What another worker receives; its own images of it."""
+    """Receive a batch on another worker. Returns the worker's own images."""
     rank, size = group.rank(), group.size()
     count = len(cut(torch.empty(batch_size * size), rank, size))
     images = wire.receive(torch.empty(count, 3, 32, 32, dtype=torch.uint8), 0)
@@ -79,7 +83,7 @@ def _take(wire: Wire, cut: Cut, batch_size: int, group: dist.ProcessGroup) -> Te
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """Both ways in one launch. On the CPU whatever the device."""
+    """Measure both ways in one launch. They always run on the CPU, whatever the setting `device` says."""
     options = {name: settings[name] for name in ("batch_size", "updates", "images")}
     workers = on_peers(f"{__name__}:feed", settings["workers"], seed=seed, **options)
     need, found = settings["batch_size"] * IMAGE, sizes(settings["workers"])
@@ -87,7 +91,10 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
 
 
 def _values(workers: list[list], found: list[int]) -> Values:
-    """Bytes that each worker but 0 receives, by rank, and worker 0's seconds an update, for 2, 4, ... workers."""
+    """The bytes per update that each worker except worker 0 receives, for 2, 4, ... workers.
+
+    `seconds` holds worker 0's median seconds per update.
+    """
     fed = [[mine[place] for mine in workers[1:size]] for place, size in enumerate(found)]
     counts = {name: [[line[name] for line in lines] for lines in fed] for name in ("received", "kernel_received")}
     seconds = [float(np.median(line["seconds"])) for line in workers[0]]
@@ -95,12 +102,15 @@ def _values(workers: list[list], found: list[int]) -> Values:
 
 
 def times(run: Values) -> list[float]:
-    """How many times the bytes that it needs the worker receives that receives most; by number of workers."""
+    """The bytes of the worker that receives most, divided by the bytes that it needs, for each number of workers."""
     return [max(received) / run["need"] for received in run["received"]]
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the whole batch is K times the need, and the shard the need itself."""
+    """The claim holds if the whole batch is K times the bytes needed, and the shard is exactly the bytes needed.
+
+    Raises ValueError if both ways did not send the workers the same images.
+    """
     found, batch, part = runs["shard"][0]["sizes"], *(runs[variant][0] for variant in CUTS)
     if any(a["pixels"] != b["pixels"] for a, b in zip(runs["whole batch"], runs["shard"], strict=False)):
         raise ValueError("the two ways fed the workers different images")
@@ -117,7 +127,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _kernel(runs: Runs) -> str:
-    """The same ratio as the kernel counts it."""
+    """A text with the ratio of both ways' bytes that the kernel counts; empty if the kernel does not count them."""
     counts = [[run["kernel_received"][-1][0] for run in runs[variant]] for variant in CUTS]
     if None in counts[0] + counts[1]:
         return ""
@@ -125,7 +135,7 @@ def _kernel(runs: Runs) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Bytes in and time, both against the number of workers."""
+    """The picture shows the bytes received and the time, both against the number of workers."""
     workers = "workers K"
     figure, (left, right) = panels((workers, "a worker receives (MB an update)"), (workers, "time to feed all (ms)"))
     for variant, all in runs.items():

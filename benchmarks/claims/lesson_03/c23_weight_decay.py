@@ -1,8 +1,9 @@
-"""C23: the loss of k workers with n images each: divided by n or by kn, and weight decay inside it or outside?
+"""C23: should k workers with n images each divide their loss by n or by kn, and where should weight decay be added?
 
-Real processes sum the gradients of their losses. Each loss is that of n images, divided by n or by kn; weight decay is
-part of every worker's loss, or is added once, after the sum. The summed gradient is split into its two terms, that of
-one worker with all kn images and that of the decay: how many times is each there? Then all four train.
+Real processes sum the gradients of their losses. Each loss is that of n images, divided by n or by kn. Weight decay is
+part of every worker's loss, or it is added once, after the sum. The summed gradient consists of two terms: the gradient
+of one worker with all kn images, and that of the decay. The experiment measures how many times each term is contained.
+Then each of the four combinations trains.
 """
 
 import math
@@ -21,32 +22,39 @@ from benchmarks.instruments.gloo_processes import data, on_peers
 from benchmarks.methods.communication_patterns import each_size, sizes
 from cifar.data import Split, normalise, shard, shuffle
 
+# For each combination: whether the loss is divided by kn, and whether the decay is inside the loss.
 SUMS = {
     "n, inside": (False, True),
     "n, outside": (False, False),
     "kn, inside": (True, True),
     "kn, outside": (True, False),
 }
-RATE, DECAY = 0.5, 0.01  # the decay is strong, so that few updates show it
-CLOSE = 0.01  # the terms are exact but for rounding
+RATE, DECAY = 0.5, 0.01  # learning rate and weight decay; the decay is strong, so that few updates show it
+CLOSE = 0.01  # relative difference: the terms are exact except for rounding
 
-Batch = tuple[Tensor, Tensor]
+Batch = tuple[Tensor, Tensor]  # pixels (B, 3072) and labels (B,)
 
 
 def images(split: Split, indices: Tensor) -> Batch:
-    """Pixels `(B, 3072)`, float64, of length about 1 an image, and labels."""
+    """The images at `indices` as float64 pixels `(B, 3072)`, and their labels.
+
+    The pixels of each image form a vector of length about 1.
+    """
     pixels, labels = split.batch(indices)
     return normalise(pixels).flatten(1).double() / math.sqrt(3072), labels
 
 
 def data_gradient(weights: Tensor, batch: Batch) -> Tensor:
-    """Gradient of the summed cross-entropy of a linear classifier with weights `(10, 3072)`."""
+    """The gradient, `(10, 3072)`, of the summed cross-entropy of a linear classifier with weights `(10, 3072)`."""
     pixels, labels = batch
     return (F.softmax(pixels @ weights.T, 1) - F.one_hot(labels, 10)).T @ pixels
 
 
 def summed(weights: Tensor, batch: Batch, by_all: bool, inside: bool, group: dist.ProcessGroup) -> Tensor:
-    """The gradient that the workers use: the sum of their losses' gradients, and the decay where it is outside."""
+    """The gradient that the workers use: the sum of their losses' gradients, plus the decay if it is outside.
+
+    `by_all` says whether the loss is divided by kn, and `inside` whether the decay is part of the loss.
+    """
     count = len(batch[1]) * (group.size() if by_all else 1)
     mine = data_gradient(weights, batch) / count
     if inside:
@@ -56,14 +64,14 @@ def summed(weights: Tensor, batch: Batch, by_all: bool, inside: bool, group: dis
 
 
 def terms(found: Tensor, data: Tensor, decay: Tensor) -> list[float]:
-    """How many times `data` and `decay` are in `found`, by least squares, and what is left of it, relatively."""
+    """How many times `data` and `decay` are contained in `found`, by least squares, and the relative remainder."""
     both = torch.stack([data.flatten(), decay.flatten()], 1)
     times = torch.linalg.lstsq(both, found.flatten()[:, None]).solution
     return [*times.flatten().tolist(), ((both @ times).flatten() - found.flatten()).norm().item() / found.norm().item()]
 
 
 def measure(batch_size: int, updates: int, images: int, seed: int) -> dict:
-    """On each process: the terms by number of workers, and how the weights' length goes with all workers."""
+    """Measure on each process the terms for each number of workers, and the weights' length with all workers."""
     split = data(images)
     weights = torch.randn(10, 3072, generator=torch.Generator().manual_seed(seed), dtype=torch.float64) * 0.01
     found = each_size(partial(_terms, weights, split, batch_size, seed))
@@ -84,7 +92,7 @@ def _terms(weights: Tensor, split: Split, batch_size: int, seed: int, group: dis
 
 
 def _norms(start: Tensor, split: Split, batch_size: int, updates: int, seed: int, sum: tuple[bool, bool]) -> list:
-    """The weights' length after each update."""
+    """The length of the weights after each update of all workers."""
     weights, group, norms = start.clone(), dist.group.WORLD, []
     for update in range(updates):
         mine = _batches(split, batch_size, seed, update, group.rank(), group.size())
@@ -94,7 +102,7 @@ def _norms(start: Tensor, split: Split, batch_size: int, updates: int, seed: int
 
 
 def _alone(start: Tensor, split: Split, batch_size: int, updates: int, seed: int) -> list:
-    """The same for one worker with all images; nothing from the others."""
+    """The length of the weights after each update of one worker with all images; empty except on rank 0."""
     weights, norms = start.clone(), []
     for update in range(updates if dist.get_rank() == 0 else 0):
         all = _batches(split, batch_size * dist.get_world_size(), seed, update, 0, 1)
@@ -104,20 +112,23 @@ def _alone(start: Tensor, split: Split, batch_size: int, updates: int, seed: int
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Terms for 2, 4, ... workers, and the lengths for most workers. On the CPU whatever the device: it is algebra."""
+    """Measure the terms for 2, 4, ... workers, and the lengths for the largest number of workers.
+
+    The experiment always runs on the CPU, whatever the setting `device` says, because its result is algebra.
+    """
     given = {name: settings[name] for name in ("batch_size", "updates", "images")}
     first = on_peers(f"{__name__}:measure", settings["workers"], seed=seed, **given)[0]
     return {"sizes": sizes(settings["workers"]), **first}
 
 
 def times(runs: Runs, name: str) -> tuple[float, float]:
-    """How many times the data term and the decay are there with most workers, over all runs."""
+    """How many times the data term and the decay are contained with most workers, averaged over all runs."""
     found = np.mean([run["terms"][-1][name] for run in runs["sums"]], 0)
     return float(found[0]), float(found[1])
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where dividing by n, and nothing else, makes the decay K times too strong."""
+    """The claim holds if dividing by n, and nothing else, makes the decay K times too strong."""
     size = runs["sums"][0]["sizes"][-1]
     found = {name: times(runs, name) for name in SUMS}
     strong = {name for name, (_, decay) in found.items() if math.isclose(decay, size, rel_tol=CLOSE)}
@@ -145,7 +156,7 @@ def _on(strong: set[str]) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """The two terms of each sum, and the weights' length over the updates."""
+    """The picture shows the two terms of each sum (left), and the weights' length over the updates (right)."""
     first = runs["sums"][0]
     figure, (left, right) = panels(
         ("loss divided by, decay", "times the term is there"), ("updates", "length of the weights")

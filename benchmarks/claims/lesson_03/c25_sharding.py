@@ -1,8 +1,9 @@
-"""C25: one shuffle divided among the workers, or does each draw its images for itself?
+"""C25: should one shuffle be divided among the workers, or should each worker draw its own images?
 
-Real processes go through an epoch of CIFAR-10 and tell which images they used (`Split.batch` raises an audit event):
-shards of one shuffle, the first part of a shuffle of each worker's own, or images drawn with replacement. Then the same
-three orders train the lessons' ResNet, to see whether it matters to the test accuracy.
+Real processes go through an epoch of CIFAR-10. `Split.batch` raises an audit event, which shows the images used. Three
+orders are compared: shards of one shuffle, the first part of each worker's own shuffle, and images drawn with
+replacement. Then the same three orders train the lessons' ResNet, which shows whether the order changes the test
+accuracy.
 """
 
 import math
@@ -22,8 +23,8 @@ from benchmarks.instruments.gloo_processes import data, on_peers
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import Split, batches, shard, shuffle
 
-Order = Callable[[int, int, int, int, int], Tensor]  # images, seed, epoch, rank, size -> this worker's indices
-CLOSE = 0.02  # coverage of 4,096 images or more differs by less from draw to draw
+Order = Callable[[int, int, int, int, int], Tensor]  # (images, seed, epoch, rank, size) -> this worker's indices
+CLOSE = 0.02  # share of the images: with 4,096 images or more, coverage differs by less from draw to draw
 
 
 def one_shuffle(count: int, seed: int, epoch: int, rank: int, size: int) -> Tensor:
@@ -32,12 +33,12 @@ def one_shuffle(count: int, seed: int, epoch: int, rank: int, size: int) -> Tens
 
 
 def own_shuffle(count: int, seed: int, epoch: int, rank: int, size: int) -> Tensor:
-    """The first part of a shuffle of the worker's own."""
+    """The first part of this worker's own shuffle."""
     return shuffle(count, seed + 1000 * (rank + 1), epoch)[: count // size]
 
 
 def draws(count: int, seed: int, epoch: int, rank: int, size: int) -> Tensor:
-    """Each image drawn from all, whatever was drawn before."""
+    """Images drawn with replacement: each draw is from all images."""
     generator = torch.Generator().manual_seed((seed * 1000 + epoch) * 1000 + rank)
     return torch.randint(count, (count // size,), generator=generator)
 
@@ -46,17 +47,20 @@ ORDERS: dict[str, Order] = {"one shuffle": one_shuffle, "own shuffles": own_shuf
 
 
 def sizes(most: int) -> list[int]:
-    """1, 2, 4, ... up to `most`."""
+    """The powers of two from 1 up to `most`."""
     return [2**power for power in range(most.bit_length()) if 2**power <= most]
 
 
 def expected(variant: str, size: int) -> float:
-    """The share of the images that is used, in the limit of many images."""
+    """The share of the images that an epoch uses, in the limit of many images."""
     return {"one shuffle": 1.0, "own shuffles": 1 - (1 - 1 / size) ** size, "with replacement": 1 - 1 / math.e}[variant]
 
 
 def epochs(images: int, batch_size: int, seed: int) -> dict[str, list[list[int]]]:
-    """On each process: how many images all workers together used 0, 1, 2, ... times, by number of workers."""
+    """Measure on each process how many images all workers together used 0, 1, 2, ... times.
+
+    The result has one such list for each order and number of workers.
+    """
     split, used = data(images), []
     sys.addaudithook(lambda event, given: used.append(given[1]) if event == "cifar.batch" else None)
     found = {variant: [] for variant in ORDERS}
@@ -70,20 +74,23 @@ def epochs(images: int, batch_size: int, seed: int) -> dict[str, list[list[int]]
 
 
 def _epoch(split: Split, order: Tensor, batch_size: int) -> None:
-    """Fetch each batch, as training does."""
+    """Fetch each batch as training does."""
     for _ in batches(split, order, batch_size):
         pass
 
 
 def _times(used: list[Tensor], count: int) -> list[int]:
-    """How many of `count` images all workers together used 0, 1, 2, ... times, from the indices that each has used."""
+    """How many of `count` images all workers together used 0, 1, 2, ... times.
+
+    `used` holds the indices that this worker has used.
+    """
     counts = torch.bincount(torch.cat([torch.empty(0, dtype=torch.int64), *used]), minlength=count)
     dist.all_reduce(counts)
     return torch.bincount(counts).tolist()
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """Coverage for 1, 2, 4, ... workers in one launch, then the test accuracies."""
+    """Measure the coverage for 1, 2, 4, ... workers in one launch, and then the test accuracies."""
     options = {name: settings[name] for name in ("images", "batch_size")}
     used = on_peers(f"{__name__}:epochs", settings["workers"], seed=seed, **options)[0]
     values = {variant: {"sizes": sizes(settings["workers"]), "used": used[variant]} for variant in ORDERS}
@@ -93,7 +100,7 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
 
 
 def accuracy(variant: str, seed: int, settings: Settings) -> float:
-    """Test accuracy (0-1) after training in this order."""
+    """The test accuracy (0 to 1) after training in this order."""
     parts, size = dataset.data(settings), settings["trained_workers"]
     recipe = Recipe(
         size=size, batch_size=settings["batch_size"], epochs=settings["epochs"],
@@ -103,12 +110,12 @@ def accuracy(variant: str, seed: int, settings: Settings) -> float:
 
 
 def coverage(run: Values) -> list[float]:
-    """The share of the images that was used (0-1), by number of workers."""
+    """The share of the images that was used (0 to 1), for each number of workers."""
     return [1 - counts[0] / sum(counts) for counts in run["used"]]
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where one shuffle alone uses every image."""
+    """The claim holds if one shuffle uses every image and draws with replacement do not."""
     size = runs["one shuffle"][0]["sizes"][-1]
     covered = {variant: [coverage(run)[-1] for run in runs[variant]] for variant in ORDERS}
     listed = ", ".join(
@@ -132,7 +139,7 @@ def _accuracy(runs: Runs) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Coverage against the number of workers, with the theory."""
+    """The picture shows the coverage against the number of workers, with the theory."""
     figure, ax = axes("workers", "images used in an epoch (%)")
     for place, (variant, found) in enumerate(runs.items()):
         numbers, shares = found[0]["sizes"], 100 * np.array([coverage(run) for run in found])
