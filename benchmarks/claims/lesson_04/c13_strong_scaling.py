@@ -1,8 +1,8 @@
 """C13: does a smaller per-worker batch limit scaling?
 
-Real Horovod workers, one thread each. Strong scaling divides one global batch among them, weak scaling gives each of
-them that batch. Each is measured with and without exchange of gradients: where workers share cores, only the same
-workers without exchange show what the exchange costs.
+Real Horovod workers have one thread each. Strong scaling divides one global batch among them. Weak scaling gives each
+of them a batch of that size. Both are measured with and without exchange of gradients. Where workers share cores, only
+the same workers without exchange show how much time the exchange takes.
 """
 
 import time
@@ -27,9 +27,12 @@ WAYS = ("strong", "weak")
 
 
 def throughput(batch_size: int, images: int, rounds: int, device: str) -> dict[str, list[float]]:
-    """On a worker: images/s of all workers, a value a round; `_alone` without exchange, `single` of rank 0 alone."""
+    """Runs on a worker. Measures the images/s of all workers together, one value per round.
+
+    Names that end with `_alone` are without exchange. `single` is rank 0 computing while the others wait.
+    """
     split, _ = horovod_ops.data(device, images=1024, test_images=1)
-    torch.set_num_threads(1)  # a core each, as long as there are enough
+    torch.set_num_threads(1)  # each worker has its own core, as long as there are enough
     batches = {"strong": batch_size // hvd.size(), "weak": batch_size}
     found = {"single": [], **{f"{way}{end}": [] for way in WAYS for end in ("", "_alone")}}
     for _ in range(rounds):
@@ -45,7 +48,10 @@ def throughput(batch_size: int, images: int, rounds: int, device: str) -> dict[s
 
 
 def _images_per_s(split: Split, batch: int, updates: int, exchange: bool = False, together: bool = False) -> float:
-    """Images/s of this worker, after an update that does not count; `together`: while all others compute as well."""
+    """The images/s of this worker, after an update that does not count.
+
+    With `together`, all other workers compute at the same time.
+    """
     torch.manual_seed(0)
     net = BootcampResNet().to(split.images.device)
     optimizer = SGD(net.parameters(), lr=0.01)
@@ -67,7 +73,7 @@ def _images_per_s(split: Split, batch: int, updates: int, exchange: bool = False
     started = time.perf_counter()
     for _ in range(updates):
         loss = update()
-    loss.item()  # a GPU has finished when it can tell the loss
+    loss.item()  # reading the loss waits until a GPU has finished
     seconds = time.perf_counter() - started
     if together and not exchange:
         horovod_ops.compute_on(update, "end")
@@ -75,30 +81,33 @@ def _images_per_s(split: Split, batch: int, updates: int, exchange: bool = False
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Rank 0's numbers: the sum of the workers' speeds."""
+    """Measure the speeds. They are sums over the workers, which rank 0 returns."""
     options = {name: settings[name] for name in ("batch_size", "images", "rounds", "device")}
     return on_workers(f"{__name__}:throughput", SIZES[variant], **options)[0]
 
 
 def speeds(runs: Runs, variant: str, name: str) -> np.ndarray:
-    """Images/s of each launch, the mean of its rounds: rounds of one launch share its luck, so they count once."""
+    """The images/s of each launch, averaged over its rounds.
+
+    The rounds of a launch are not independent of each other, so a launch counts as one value.
+    """
     return np.array([np.mean(run[name]) for run in runs[variant]])
 
 
 def efficiency(runs: Runs, variant: str, way: str) -> np.ndarray:
-    """Images/s with exchange over images/s of the same workers without it, round by round, the mean of a launch."""
+    """The images/s with exchange divided by those without, for each round. The result is one mean per launch."""
     return np.array([np.divide(run[way], run[f"{way}_alone"]).mean() for run in runs[variant]])
 
 
 def gaps(runs: Runs) -> dict[str, Difference]:
-    """Strong minus weak scaling's efficiency, by variant."""
+    """The efficiency of strong scaling minus that of weak scaling, for each variant."""
     return {
         variant: paired(efficiency(runs, variant, "strong"), efficiency(runs, variant, "weak")) for variant in SIZES
     }
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where dividing the batch leaves the workers a smaller part of their speed than keeping it."""
+    """The claim holds if, with four workers, the exchange costs a larger share of the speed with the batch divided."""
     found = gaps(runs)
     parts = [
         f"with {SIZES[variant]} workers the exchange leaves "
@@ -115,7 +124,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: images/s of all workers; right: what the exchange leaves of it."""
+    """The picture shows the images/s of all workers (left), and the share of them that the exchange leaves (right)."""
     share = "speed with exchange / without (%)"
     figure, (left, right) = panels(("workers", "images/s of all workers"), ("workers", share))
     sizes, one = [1, *SIZES.values()], speeds(runs, "2_workers", "single")

@@ -1,8 +1,9 @@
-"""C26: does it pay to average gradients while back-propagation goes on?
+"""C26: does it save time to average gradients while back-propagation goes on?
 
 Real Horovod workers make updates in four ways: compute alone, exchange alone, both one after the other, and both at
-once, as Horovod's optimizer does. If the exchange hid behind the computation, a step would take the longer of the two
-times; if not, their sum. Horovod's timeline of one update each shows where the exchange lies.
+once, as Horovod's optimizer does. If the exchange is hidden behind the computation, a step takes the longer of the two
+times, otherwise their sum. Horovod's timeline of one update with overlap, and of one without, shows when gradients are
+exchanged.
 """
 
 import tempfile
@@ -25,13 +26,13 @@ from cifar.workers import wait_for_gradients
 from grader.report import timeline
 
 SIZES = {"2_workers": 2, "4_workers": 4}
-MARKERS = 10  # exchanges that both clocks know
-BETWEEN = 0.5  # of the shorter time: half of it hidden is as near to max() as to sum()
-Marks = list[tuple[str, float]]  # what ended when, in seconds
+MARKERS = 10  # exchanges whose end both the program's and Horovod's clock record, so that the clocks can be compared
+BETWEEN = 0.5  # share of the shorter time: with half of it hidden, a step is as near to max() as to sum()
+Marks = list[tuple[str, float]]  # the name of each part of an update, and the second at which it ended
 
 
 class Ways:
-    """The four ways to make an update, of networks with equal weights; each tells what ended when."""
+    """The four ways to make an update. Each returns when its parts ended. The networks start with equal weights."""
 
     def __init__(self, batch_size: int, device: str):
         split, _ = horovod_ops.data(device, images=1024, test_images=1)
@@ -54,13 +55,16 @@ class Ways:
         return [forward, ("backward", time.perf_counter())]
 
     def compute(self) -> Marks:
-        """No exchange."""
+        """Compute an update without exchange."""
         marks = self._backward(self.plain, self.optimizer)
         self.optimizer.step()
         return marks
 
     def exchange(self) -> Marks:
-        """No computation: all gradients are averaged, the last layer's first, as back-propagation gives them."""
+        """Average all gradients without computation.
+
+        The last layer's gradients come first, in the order in which back-propagation computes them.
+        """
         named = reversed(list(self.plain.named_parameters()))
         handles = [hvd.allreduce_async_(weight.grad, name=f"after.{name}") for name, weight in named]
         for handle in handles:
@@ -68,13 +72,13 @@ class Ways:
         return [("exchange", time.perf_counter())]
 
     def off(self) -> Marks:
-        """One after the other."""
+        """Compute first, and exchange afterwards."""
         marks = self._backward(self.plain, self.optimizer) + self.exchange()
         self.optimizer.step()
         return marks
 
     def on(self) -> Marks:
-        """At once: a gradient's exchange begins when back-propagation has computed it."""
+        """Compute and exchange at once. A gradient's exchange begins when back-propagation has computed it."""
         marks = self._backward(self.hooked, self.overlapping)
         wait_for_gradients(self.overlapping)
         marks.append(("exchange", time.perf_counter()))
@@ -83,17 +87,20 @@ class Ways:
 
 
 def steps(batch_size: int, updates: int, rounds: int, device: str) -> Values:
-    """On a worker: seconds an update, by way, a value a round; and a timeline of one update with overlap on and off."""
+    """Runs on a worker. Returns the seconds per update of each way, one value per round.
+
+    `traces` holds a timeline of one update with overlap on, and of one with overlap off.
+    """
     ways = Ways(batch_size, device)
     seconds = {"compute": [], "exchange": [], "off": [], "on": []}
     for name in [*seconds] * (rounds + 1):
         seconds[name].append(_seconds(getattr(ways, name), updates))
-    warm = {name: values[1:] for name, values in seconds.items()}  # the first round is to get going
+    warm = {name: values[1:] for name, values in seconds.items()}  # the first round does not count
     return {"seconds": warm, "traces": {name: _trace(getattr(ways, name)) for name in ("off", "on")}}
 
 
 def _seconds(update: Callable[[], Marks], updates: int) -> float:
-    """Mean time of an update, from a common beginning until the last worker has made it."""
+    """The mean seconds of an update. The workers begin together, and the slowest worker's time counts."""
     lasted = []
     for _ in range(updates):
         horovod_ops.barrier()
@@ -104,11 +111,15 @@ def _seconds(update: Callable[[], Marks], updates: int) -> float:
 
 
 def _trace(update: Callable[[], Marks]) -> Values:
-    """What the program and Horovod did in one update: (name, start, end), seconds from the update's beginning."""
+    """A timeline of one update: what the program did, as (name, start, end), and what Horovod did.
+
+    Times are in seconds from the update's beginning. Horovod's entries are (tensor, phase, start, end), and only rank 0
+    has them.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "timeline.json"
         hvd.start_timeline(str(path))
-        time.sleep(0.1)  # it begins to be written in another thread
+        time.sleep(0.1)  # another thread begins to write the file meanwhile
         returned = {}
         for number in range(MARKERS):
             hvd.allreduce(torch.zeros(1), name=f"marker.{number}")
@@ -128,9 +139,10 @@ def _spans(began: float, marks: Marks) -> list:
 
 
 def _exchanges(events: list[timeline.Event], returned: dict[str, float], began: float) -> list:
-    """The tensors' exchanges, from the moment they were announced; of Horovod's clock the program's is made.
+    """The phases of each tensor's exchange, in seconds of the program's clock from the update's beginning.
 
-    The program hears of a marker's end a little late: the clocks are apart as where it heard soonest.
+    Horovod's times are converted. The program learns of a marker's end a little later than Horovod. The smallest such
+    difference is therefore taken as the difference of the clocks.
     """
     phases = [event for event in events if event.phase in ("NEGOTIATE_ALLREDUCE", "ALLREDUCE")]
     ended = {event.tensor: event.end for event in phases if event.phase == "ALLREDUCE" and event.tensor in returned}
@@ -143,21 +155,21 @@ def _exchanges(events: list[timeline.Event], returned: dict[str, float], began: 
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Rank 0's numbers; the times are the slowest worker's."""
+    """Measure the times, which are those of the slowest worker. The values are those of rank 0."""
     options = {name: settings[name] for name in ("batch_size", "updates", "rounds", "device")}
     environment = {"HOROVOD_TIMELINE": "DYNAMIC"}
     return on_workers(f"{__name__}:steps", SIZES[variant], environment, **options)[0]
 
 
 def times(runs: Runs, variant: str) -> dict[str, np.ndarray]:
-    """Seconds an update of every round of every run, by way."""
+    """The seconds per update of every round of every run, for each way."""
     return {way: np.concatenate([run["seconds"][way] for run in runs[variant]]) for way in runs[variant][0]["seconds"]}
 
 
 def hidden(runs: Runs, variant: str) -> np.ndarray:
-    """How much of the shorter of the two times is hidden: 1 where a step takes max(), 0 where it takes sum().
+    """The share of the shorter time that is hidden: 1 if a step takes max(), and 0 if it takes sum().
 
-    A value a launch: rounds of one launch share its luck, so their mean counts once.
+    There is one value per launch, the mean of its rounds, because the rounds of a launch are not independent.
     """
     return np.array(
         [_hidden({way: np.array(of) for way, of in run["seconds"].items()}).mean() for run in runs[variant]]
@@ -169,13 +181,13 @@ def _hidden(of: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def excess(runs: Runs, variant: str) -> Difference:
-    """The hidden share beyond the half, with its interval."""
+    """The hidden share minus one half, with its interval."""
     found = hidden(runs, variant)
     return paired(found, np.full(len(found), BETWEEN))
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where more than half of the shorter time is hidden, with few and with many workers a core."""
+    """The claim holds if more than half of the shorter time is hidden, with two and with four workers."""
     parts, words = [], {}
     for variant, size in SIZES.items():
         of, share = times(runs, variant), excess(runs, variant)
@@ -193,7 +205,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: step times by way; right: the timeline of one update, with overlap on and off."""
+    """The picture shows the step times by way (left), and timelines with overlap on and off (right)."""
     figure, (left, right) = panels(
         ("workers", "time of an update (ms)"), ("ms since the update began", "gradients"), size=(8.0, 4.2)
     )

@@ -1,8 +1,8 @@
 """C27: what happens if one of Horovod's key changes is left out?
 
-The text of `cifar_base.py` is taken as it is, one change is removed from it, and real workers run what is left. Beside
-them stand observers: of the weights before and after each epoch, of the images used (`Split.batch` raises an audit
-event), of the device chosen, and of the files written.
+One of the changes is removed from the text of `cifar_base.py`, and real workers run the rest. They are observed while
+they run: the weights before and after each epoch, the images used (`Split.batch` raises an audit event), the device
+chosen, and the files written.
 """
 
 import sys
@@ -28,7 +28,7 @@ from cifar.data import Split
 from cifar.support.fingerprint import fingerprint
 
 SCRIPT = Path(cifar.__file__).parent.parent / "cifar_base.py"
-# What is replaced in the script; each text occurs in it once.
+# For each variant, the texts of the script that are replaced, and what replaces them. Each text occurs in it once.
 LEFT_OUT = {
     "all_changes": {},
     "no_broadcast": {"hvd.broadcast_parameters(net.state_dict(), root_rank=0)": "pass"},
@@ -41,7 +41,7 @@ NAMES = {
     "all_changes": "all changes", "no_broadcast": "no broadcast", "no_optimizer": "no DistributedOptimizer",
     "no_pinning": "no pinning", "no_sharding": "no sharding", "all_write": "all ranks write",
 }  # fmt: skip
-# 1 each where all is right.
+# The names of the measured numbers. Each number is 1 in a correct program.
 SYMPTOMS = ("different weights", "uses of an image", "workers on a device", "writing workers")
 EXPECTED = {
     "no_broadcast": SYMPTOMS[0], "no_optimizer": SYMPTOMS[0], "no_sharding": SYMPTOMS[1], "no_pinning": SYMPTOMS[2],
@@ -50,7 +50,7 @@ EXPECTED = {
 
 
 def program(variant: str) -> str:
-    """The script without the variant's change. Raises ValueError if the script does not have it once."""
+    """The script without the variant's change. Raises ValueError if the change does not occur in it exactly once."""
     text = SCRIPT.read_text()
     for change, instead in LEFT_OUT[variant].items():
         if text.count(change) != 1:
@@ -61,7 +61,7 @@ def program(variant: str) -> str:
 
 @dataclass
 class Observed:
-    """What one worker saw of a run that writes to the folder `output`."""
+    """What is observed on one worker during a run that writes to the folder `output`."""
 
     output: Path = Path("nowhere")
     indices: list[torch.Tensor] = field(default_factory=list)
@@ -73,7 +73,7 @@ class Observed:
     error: str = ""
 
     def hook(self, event: str, arguments: tuple) -> None:
-        """An audit hook."""
+        """An audit hook. It records the training images used, and the files written to `output`."""
         if event == "cifar.batch" and arguments[0] == "train":
             self.indices.append(arguments[1])
         elif event == "open" and str(arguments[1] or "")[:1] in ("w", "a"):
@@ -86,12 +86,12 @@ class Observed:
             self.written.add(Path(str(path)).name)
 
     def weights(self, net) -> None:
-        """Keep a hash of the weights, and how far the workers are apart."""
+        """Record a hash of the weights, and how far the workers' weights are apart."""
         self.hashes.append(fingerprint(net.parameters()))
         self.spread.append(horovod_ops.spread(net))
 
     def train_epoch(self, net, *arguments, original: Callable = training.train_epoch):
-        """`cifar.training.train_epoch`, with the weights observed before and after."""
+        """Call `cifar.training.train_epoch`, and record the weights before and after it."""
         if not self.hashes:
             self.weights(net)
         loss = original(net, *arguments)
@@ -99,7 +99,7 @@ class Observed:
         return loss
 
     def use_device(self, wanted: str, *place: int, original: Callable = workers.use_device) -> torch.device:
-        """`cifar.workers.use_device`, with the device that it would choose if each worker had a GPU."""
+        """Call `cifar.workers.use_device`, and record the device that it would choose if each worker had a GPU."""
         with pretended_gpus(hvd.local_size()):
             self.device = original("cuda", *place).index
         chosen = original(wanted, *place)
@@ -109,7 +109,7 @@ class Observed:
 
 @contextmanager
 def pretended_gpus(count: int) -> Iterator[None]:
-    """Make PyTorch say that there are so many GPUs, and Horovod that it can read them; none is used."""
+    """Make PyTorch report `count` GPUs, and Horovod report support for them. No GPU is used."""
     cuda = torch.cuda
     said = {"device_count": lambda: count, "set_device": lambda device: None, "get_device_name": lambda: "pretended"}
     with mock.patch.multiple(cuda, **said), mock.patch.object(hvd, "cuda_built", lambda: True):
@@ -117,8 +117,8 @@ def pretended_gpus(count: int) -> Iterator[None]:
 
 
 def observe(seed: int, images: int, epochs: int, batch_size: int, test_images: int, device: str, folder: str) -> dict:
-    """On a worker: run each of the programs, and tell what all workers saw of it."""
-    # Loaded once, whole, for all programs; fewer test images, since it is not accuracy that is looked at.
+    """Runs on a worker. Runs each of the programs, and returns what was observed on all workers."""
+    # The images are loaded once for all programs. There are few test images, because accuracy does not count here.
     splits = horovod_ops.data("cpu", images, test_images)
     options = {"epochs": epochs, "batch-size": batch_size, "images": images, "seed": seed, "device": device}
     seen = Observed()
@@ -133,7 +133,7 @@ def observe(seed: int, images: int, epochs: int, batch_size: int, test_images: i
 
 
 def _run(text: str, arguments: list[str], seen: Observed, splits: tuple[Split, Split]) -> None:
-    """Run a program's text in this process, observed."""
+    """Run a program's text in this process, and observe it."""
 
     def load(folder, device, limit, test_limit):
         return tuple(Split(one.name, one.images.to(device), one.labels.to(device)) for one in splits)
@@ -145,13 +145,13 @@ def _run(text: str, arguments: list[str], seen: Observed, splits: tuple[Split, S
     ):  # fmt: skip
         try:
             exec(compile(text, SCRIPT.name, "exec"), {"__name__": "__main__"})
-        except OSError as error:  # two workers that rename one file: the second finds none
+        except OSError as error:  # two workers may rename the same file, and the second no longer finds it
             seen.error = type(error).__name__
     horovod_ops.barrier()
 
 
 def _summary(seen: Observed) -> Values:
-    """What all workers saw, by rank where it says so."""
+    """What was observed on all workers. Lists in `hashes`, `devices`, `threads`, `files` and `errors` are by rank."""
     every = hvd.allgather_object(
         {
             "hashes": seen.hashes, "device": seen.device, "threads": seen.threads, "files": sorted(seen.written),
@@ -170,7 +170,7 @@ def _summary(seen: Observed) -> Values:
 
 
 def measure(seed: int, settings: Settings) -> dict[str, Values]:
-    """All programs in one launch, one after the other."""
+    """Measure all programs in one launch, one after the other."""
     options = {name: settings[name] for name in ("images", "epochs", "batch_size", "test_images", "device")}
     with tempfile.TemporaryDirectory(prefix="writers-") as folder:
         found = on_workers(
@@ -184,7 +184,7 @@ def measure(seed: int, settings: Settings) -> dict[str, Values]:
 
 
 def symptoms(run: Values) -> dict[str, float]:
-    """Each symptom's number; 1 where all is right."""
+    """The number of each symptom. It is 1 in a correct program."""
     return {
         SYMPTOMS[0]: len({hashes[-1] for hashes in run["hashes"]}),
         SYMPTOMS[1]: run["used"] / run["distinct"] / run["epochs"],
@@ -194,12 +194,12 @@ def symptoms(run: Values) -> dict[str, float]:
 
 
 def shown(runs: Runs, variant: str) -> set[str]:
-    """The symptoms that every run of a variant has."""
+    """The symptoms that every run of a variant shows."""
     return set.intersection(*({name for name, value in symptoms(run).items() if value > 1.01} for run in runs[variant]))
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the whole program has no symptom, and each change left out has its own."""
+    """The claim holds if the whole program has no symptom, and each program without a change has the expected one."""
     size = len(runs["all_changes"][0]["devices"])
     silent = [NAMES[variant] for variant, symptom in EXPECTED.items() if symptom not in shown(runs, variant)]
     healthy = not any(value > 1.01 for run in runs["all_changes"] for value in symptoms(run).values())
@@ -224,7 +224,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Left: the symptoms of each program; right: how far the workers' weights go apart."""
+    """The picture shows the symptoms of each program (left), and the distance of the workers' weights (right)."""
     figure, (left, right) = panels(
         ("symptom", "change left out"), ("epochs done", "distance of the weights (% of their mean)")
     )

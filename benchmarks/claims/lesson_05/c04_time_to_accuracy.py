@@ -1,10 +1,13 @@
-"""C04: do two workers train sooner but end lower than one?
+"""C04: do two workers reach an accuracy sooner than one, but end with a lower one?
 
-One, two and four workers train with the same per-worker batch, and are compared after as many epochs as one worker
+One, two and four workers train with the same per-worker batch. They are compared after as many epochs as one worker
 made, and after as many updates. If several workers were worse in themselves, they would end as low at equal updates as
-at equal epochs. Once the rate is constant, and a run is read twice. Once it falls to zero, from twice the constant one
-so that the mean is the same: then no difference hides in the noise of the last updates, of which a larger batch has
-less. Each moment is the end of a run of its own, and so is one worker after the time that several took.
+at equal epochs.
+
+There are two schedules. With the first, the rate is constant, and both moments are read from one run. With the second,
+the rate falls to zero. It starts at twice the constant rate, so that the mean is the same. The noise of the last
+updates, which is smaller with a larger batch, then hides no difference. Here each moment is the end of a separate run.
+One worker after the time that several workers took is a separate run too.
 """
 
 import numpy as np
@@ -18,7 +21,8 @@ from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
 SIZES = (1, 2, 4)
-CONSTANT = {f"workers-{size}": (size, 1) for size in SIZES}  # workers, and the share of one worker's updates
+# For each variant: the number of workers, and the updates as a share of those of one worker's full run.
+CONSTANT = {f"workers-{size}": (size, 1) for size in SIZES}
 FALLING = {
     "falling-1": (1, 1),
     "falling-1-half": (1, 1 / 2),
@@ -28,13 +32,14 @@ FALLING = {
     "falling-4-epochs": (4, 1 / 4),
     "falling-4-updates": (4, 1),
 }
-SAME_TIME = {1: "falling-1", 2: "falling-1-half", 4: "falling-1-quarter"}  # one worker's, were exchange free
+# By number of workers: the run of one worker that takes the same time, if the exchange takes none.
+SAME_TIME = {1: "falling-1", 2: "falling-1-half", 4: "falling-1-quarter"}
 SCHEDULES = {"constant": "At a constant rate", "falling": "With a rate that falls to zero"}
-MOST = 0.5  # "most of the gap closes": more than half of it
+MOST = 0.5  # most of a gap closes if more than this share of it closes
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Test accuracy (0-1) and updates made after each epoch; the last may be a part of one."""
+    """Measure the test accuracy (0 to 1) and the updates made after each epoch. The last epoch may be incomplete."""
     size, share = (CONSTANT | FALLING)[variant]
     split, test = data(settings)
     updates = round(share * settings["epochs"] * updates_per_epoch(len(split), settings["batch_size"], 1))
@@ -53,26 +58,29 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def ends(runs: Runs, schedule: str, size: int, equal: str) -> list[float]:
-    """Test accuracy of `size` workers after as many `epochs`, or `updates`, as one worker made, by seed."""
+    """The test accuracy of `size` workers after as many epochs, or updates, as one worker made: one value per seed.
+
+    `equal` is `epochs` or `updates`.
+    """
     if schedule == "falling":
         return last(runs, f"falling-{size}-{equal}" if size > 1 else "falling-1")
     return [run["accuracy"][run["epochs"] - 1 if equal == "epochs" else -1] for run in runs[f"workers-{size}"]]
 
 
 def last(runs: Runs, variant: str) -> list[float]:
-    """Test accuracy at the end of a run, by seed."""
+    """The test accuracy at the end of a run, one value per seed."""
     return [run["accuracy"][-1] for run in runs[variant]]
 
 
 def gap(runs: Runs, schedule: str, size: int, equal: str) -> Difference:
-    """Accuracy of `size` workers less that of one, at equal `epochs` or `updates`."""
+    """The accuracy of `size` workers minus that of one, at equal `epochs` or `updates`."""
     return paired(ends(runs, schedule, size, equal), ends(runs, schedule, 1, equal))
 
 
 def speedup(runs: Runs, size: int) -> list[float]:
-    """How many times sooner `size` workers reach what they end with at equal epochs than one worker does, by seed.
+    """How many times sooner than one worker `size` workers reach their accuracy at equal epochs, for each seed.
 
-    At the constant rate. Time is counted in images a worker uses, so exchange is free; one worker's accuracy is
+    The rate is constant. Time is counted in images per worker, so the exchange takes no time. One worker's accuracy is
     interpolated between epochs.
     """
     found = []
@@ -83,10 +91,10 @@ def speedup(runs: Runs, size: int) -> list[float]:
 
 
 def ahead(runs: Runs, schedule: str, size: int) -> Difference:
-    """Above zero where `size` workers are sooner.
+    """A difference that is above zero if `size` workers are sooner.
 
-    At the constant rate their speedup less 1; with the falling one their accuracy less that of one worker which ends
-    when they do.
+    At the constant rate it is their speedup minus 1. With the falling rate it is their accuracy minus that of one
+    worker whose run takes the same time.
     """
     if schedule == "falling":
         return paired(ends(runs, schedule, size, "epochs"), last(runs, SAME_TIME[size]))
@@ -95,9 +103,10 @@ def ahead(runs: Runs, schedule: str, size: int) -> Difference:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Both halves, sooner and lower, of two workers; it depends where the schedules show different things.
+    """The verdict on both parts of the claim, sooner and lower, for two workers.
 
-    A schedule that shows no difference does not disagree: its runs may scatter too much.
+    It depends if the two schedules disagree. A schedule that shows no difference does not disagree, because its runs
+    may scatter too much.
     """
     found = {schedule: _judged(runs, schedule) for schedule in SCHEDULES}
     text = ". ".join(
@@ -109,7 +118,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def _judged(runs: Runs, schedule: str) -> Verdict:
-    """What two workers show with one schedule; "depends" where most of the gap closes at equal updates."""
+    """The verdict for two workers with one schedule. It depends if most of the gap closes at equal updates."""
     epochs, updates = (gap(runs, schedule, 2, equal) for equal in ("epochs", "updates"))
     sooner = ahead(runs, schedule, 2)
     if not epochs.seen:
@@ -135,7 +144,7 @@ def _sentence(runs: Runs, schedule: str, size: int) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """The runs at a constant rate against epochs and against updates; the ends of those whose rate falls."""
+    """The picture shows the runs at a constant rate by epochs and by updates, and the ends with a falling rate."""
     labels = ((x, "test accuracy (%)") for x in ("epochs", "updates", "workers"))
     figure, (left, middle, right) = panels(*labels, size=(9.5, 3.6))
     for size in SIZES:

@@ -1,9 +1,9 @@
 """C06: should the learning rate decay by epoch, not by step?
 
-The rate halves every `every` epochs. Keyed by epoch, the schedule counts the updates that all workers need for the
-images; keyed by step, it was written down for one worker, in updates. Four workers with the same per-worker batch make
-a quarter of the updates an epoch, so the second schedule reaches them four times later. The rate is read from the runs.
-Run with the base rate and with the rate scaled by the number of workers, since both begin to decay from there.
+The rate halves every `every` epochs. A schedule by epoch counts the updates that all workers together make in an epoch.
+A schedule by step was written for one worker, and counts that worker's updates. Four workers with the same per-worker
+batch make a quarter of the updates per epoch. With the second schedule their rate therefore decays four times later.
+The rate is read from the runs. The decay starts from the base rate, and from the rate scaled by the number of workers.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
-VARIANTS = {  # workers, factor of the base rate, whether the schedule counts one worker's updates
+VARIANTS = {  # number of workers, factor of the base rate, and whether the schedule counts one worker's updates
     "one": (1, 1, False),
     "base-by-epoch": (4, 1, False),
     "base-by-step": (4, 1, True),
@@ -27,7 +27,7 @@ STARTS = {"base": "the base rate", "scaled": "the scaled rate"}
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Rate, loss and test accuracy of each epoch."""
+    """Measure the rate and the test accuracy (0 to 1) of each epoch."""
     size, scale, by_step = VARIANTS[variant]
     split, test = data(settings)
     of_one_worker = updates_per_epoch(len(split), settings["batch_size"], 1)
@@ -45,22 +45,22 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def first_decay(run: Values) -> int | None:
-    """How many epochs have passed when the rate has become smaller; None if it never does."""
+    """The number of epochs before the first one that ends with a smaller rate; None if there is none."""
     return next((number for number, rate in enumerate(run["rate"]) if rate < run["rate"][0]), None)
 
 
 def last_accuracy(runs: Runs, variant: str) -> list[float]:
-    """Test accuracy after the last epoch, by seed."""
+    """The test accuracy after the last epoch, one value per seed."""
     return [run["accuracy"][-1] for run in runs[variant]]
 
 
 def gain(runs: Runs, start: str) -> Difference:
-    """Accuracy of the schedule keyed by epoch less that of the one keyed by step."""
+    """The accuracy with the schedule by epoch minus that with the schedule by step."""
     return paired(last_accuracy(runs, f"{start}-by-epoch"), last_accuracy(runs, f"{start}-by-step"))
 
 
 def judge(runs: Runs) -> Verdict:
-    """The claim gives advice: it holds where following it is seen to raise accuracy."""
+    """The claim is advice. It holds if following it raises accuracy beyond the noise, from both starting rates."""
     found = {start: gain(runs, start) for start in STARTS}
     better = [start for start, gained in found.items() if gained.seen and gained.mean > 0]
     worse = [start for start, gained in found.items() if gained.seen and gained.mean < 0]
@@ -86,7 +86,7 @@ def _lateness(runs: Runs) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """The rate that the runs used, by epoch, and what it did to accuracy."""
+    """The picture shows the rate that the runs used (left) and the test accuracy (right), both by epoch."""
     figure, (left, right) = panels(("epoch", "rate, relative to its start"), ("epoch", "test accuracy (%)"))
     names = {
         "one": "1 worker", "base-by-epoch": "4, base, by epoch", "base-by-step": "4, base, by step",

@@ -1,9 +1,9 @@
-"""C15: does each sample's step shrink as the number of workers grows, when the rate stays as it is?
+"""C15: does each sample's step shrink as the number of workers grows, if the rate stays the same?
 
 From the same weights, 1, 2, 4 and 8 workers train over the same images, with equal per-worker batches and equal rates.
-The path of an epoch is the sum of the lengths of its updates, ||w_{t+1} - w_t||: how far all images together
-have moved the weights. If each update were as long with many workers, the path would fall as 1 / workers. Measured with
-plain SGD, and with Adam, whose updates do not grow and shrink with the gradient.
+The path of an epoch is the sum of the lengths of its updates, ||w_{t+1} - w_t||. It says how far all images together
+have moved the weights. If an update with many workers were as long as with one, the path would fall as 1 / workers. The
+path is measured with plain SGD, and with Adam, whose updates do not grow and shrink with the gradient.
 """
 
 from dataclasses import dataclass, field
@@ -21,19 +21,22 @@ from benchmarks.instruments.simulated_workers import Recipe, train
 
 SIZES = (1, 2, 4, 8)
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
-ABOUT = 0.25  # powers of the number of workers this close to -1 are "about 1/K": 2^0.25 is 19 % a doubling
-CONSTANT = -0.25  # above this power the path does not shrink to speak of
+ABOUT = 0.25  # powers of the number of workers this close to -1 count as 1/K: 2^0.25 is a factor of 1.19 per doubling
+CONSTANT = -0.25  # above this power of the number of workers, the path counts as constant
 
 
 @dataclass
 class Path:
-    """The lengths of a run's updates: give `look` to a Recipe's `before_step`, and call it once more at the end."""
+    """Records the lengths of a run's updates.
+
+    Pass `look` to a Recipe as `before_step`, and call it once more after the run.
+    """
 
     lengths: list[float] = field(default_factory=list)
     last: Tensor | None = None
 
     def look(self, net: nn.Module, *_) -> None:
-        """Add the distance from where the weights were at the last look."""
+        """Record the distance of the weights from those at the previous call."""
         weights = parameters_to_vector(net.parameters()).detach().clone()
         if self.last is not None:
             self.lengths.append((weights - self.last).norm().item())
@@ -41,12 +44,12 @@ class Path:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """The path of an epoch for each number of workers, in units of the weights."""
+    """Measure the path of an epoch for each number of workers, in units of the weights."""
     return {"sizes": SIZES, "paths": [path(variant, size, seed, settings) for size in SIZES]}
 
 
 def path(variant: str, size: int, seed: int, settings: Settings) -> float:
-    """The mean path of an epoch of `size` workers."""
+    """The path of an epoch of `size` workers, averaged over the epochs."""
     walked = Path()
     recipe = Recipe(
         optimizer=lambda net: OPTIMIZERS[variant](net.parameters(), lr=settings[f"{variant}_rate"]),
@@ -57,12 +60,15 @@ def path(variant: str, size: int, seed: int, settings: Settings) -> float:
 
 
 def powers(runs: Runs, variant: str) -> list[float]:
-    """The power of the number of workers with which the path of an epoch changes, by seed."""
+    """The power of the number of workers with which the path of an epoch changes, one value per seed."""
     return [float(np.polyfit(np.log(run["sizes"]), np.log(run["paths"]), 1)[0]) for run in runs[variant]]
 
 
 def judge(runs: Runs) -> Verdict:
-    """The claim is S1's, about SGD: the path shrinks, and the sentence says how fast."""
+    """The claim holds if SGD's path shrinks at least about as fast as 1/K, and depends if it shrinks more slowly.
+
+    The source S1 makes the claim about SGD, so Adam does not change the verdict.
+    """
     sgd, adam = powers(runs, "sgd"), powers(runs, "adam")
     text = (
         f"the path of an epoch changes as the number of workers to the power {mean_std(sgd)} with SGD and "
@@ -79,7 +85,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Path against workers on logarithmic axes, relative to one worker, with 1/K."""
+    """The picture shows the path relative to one worker's, against the number of workers, with 1/K."""
     figure, ax = axes("workers", "path of an epoch, relative to one worker")
     for variant, name in (("sgd", "SGD"), ("adam", "Adam")):
         relative = np.array([np.divide(run["paths"], run["paths"][0]) for run in runs[variant]])

@@ -1,11 +1,12 @@
-"""C20: should the rate change with the number of GPUs?
+"""C20: should the learning rate change with the number of GPUs?
 
-For each number of workers, with the same small per-worker batch, the same images are trained for the same epochs at
-each rate of a grid, with plain SGD. The best rate is where the loss over the last epoch is lowest, between the grid's
-rates by a parabola. C28's network has no batch normalisation, so K workers compute exactly what one with a K times
-larger batch computes (C01): here one does. What the noise scale suggests, rate = top / (1 + critical / batch)
-(McCandlish et al. 2018, arXiv:1812.06162, section 2.2), is fitted: in proportion to small batches, constant beyond
-the critical one.
+All numbers of workers have the same small per-worker batch. Each trains on the same images for the same epochs with
+plain SGD, at each rate of a grid. The best rate is that with the lowest loss over the last epoch. A parabola
+interpolates between the rates of the grid. C28's network has no batch normalisation, so K workers compute exactly what
+one worker with a K times larger batch computes (C01). Here a single worker does so.
+
+The noise scale suggests rate = top / (1 + critical / batch) (McCandlish et al. 2018, arXiv:1812.06162, section 2.2).
+This formula is fitted. It is in proportion to the batch for small batches, and constant beyond the critical batch.
 """
 
 import numpy as np
@@ -20,11 +21,11 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Data, Recipe, train
 
 SIZES = (1, 2, 4, 8, 16, 32)
-HALF = 0.5  # of the workers' growth: less than that is no longer nearly in proportion
+HALF = 0.5  # the rate levels off if it doubles less than half as often as the number of workers
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Mean training loss (nats) over the last epoch, and test accuracy after it, at each rate."""
+    """Measure the last epoch's mean training loss (nats), and the test accuracy (0 to 1) after it, at each rate."""
     batch, parts = _size(variant) * settings["batch_size"], data(settings)
     with one_thread():
         ends = [_end(batch, rate, seed, settings["epochs"], parts) for rate in settings["rates"]]
@@ -45,12 +46,12 @@ def _end(batch: int, rate: float, seed: int, epochs: int, parts: Data) -> dict:
 
 
 def _bounded(loss: float) -> float:
-    """A loss as bad as guessing at most: how far a run has diverged says nothing of the best rate."""
+    """The loss, but at most that of guessing. How far a run has diverged says nothing about the best rate."""
     return float(np.fmin(loss, np.log(10)))
 
 
 def variant_of(size: int) -> str:
-    """The variant's name."""
+    """The name of the variant with `size` workers."""
     return f"workers-{size}"
 
 
@@ -59,7 +60,10 @@ def _size(variant: str) -> int:
 
 
 def best_rate(rates: list[float], losses: list[float]) -> float:
-    """The rate of lowest loss: the vertex of a parabola in log(rate), or the grid's end if it lies there."""
+    """The rate of lowest loss: the vertex of a parabola in log(rate) through the three best neighbours.
+
+    If the lowest loss is at an end of the grid, that rate is returned.
+    """
     logs, lowest = np.log(rates), int(np.argmin(losses))
     if lowest in (0, len(losses) - 1):
         return rates[lowest]
@@ -69,7 +73,7 @@ def best_rate(rates: list[float], losses: list[float]) -> float:
 
 
 def best_rates(runs: Runs, size: int) -> list[float]:
-    """The best rate of so many workers, by seed."""
+    """The best rate of `size` workers, one value per seed."""
     return [best_rate(run["rates"], run["losses"]) for run in runs[variant_of(size)]]
 
 
@@ -79,26 +83,29 @@ def growth(runs: Runs, few: int, many: int) -> Difference:
 
 
 def top_and_critical(batches: list[int], rates: list[float]) -> tuple[float, float]:
-    """`top` and `critical` of rate = top / (1 + critical / batch): least squares in the logarithms."""
+    """Fit `top` and `critical` of rate = top / (1 + critical / batch) by least squares of the logarithms."""
 
     def model(logs: np.ndarray, top: float, critical: float) -> np.ndarray:
         return top - np.log1p(np.exp(critical - logs))
 
     logs = np.log(batches)
-    limits = ([-20, logs.min() - 3], [20, logs.max() + 3])  # beyond these the data cannot tell
+    limits = ([-20, logs.min() - 3], [20, logs.max() + 3])  # logarithms; beyond these the data do not determine the fit
     start = (np.log(max(rates)), logs.mean())
     found, _ = curve_fit(model, logs, np.log(rates), p0=start, bounds=limits)
     return float(np.exp(found[0])), float(np.exp(found[1]))
 
 
 def fit(runs: Runs) -> tuple[float, float]:
-    """Top rate and critical batch of the mean (in the logarithm) best rates."""
+    """The top rate and the critical batch, fitted to the geometric means of the best rates."""
     means = [float(np.exp(np.mean(np.log(best_rates(runs, size))))) for size in SIZES]
     return top_and_critical([runs[variant_of(size)][0]["batch"] for size in SIZES], means)
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the best rate is seen to grow with the workers, unless it is seen to level off as well."""
+    """The claim holds if the best rate grows with the number of workers beyond the noise.
+
+    If it also levels off beyond the noise, the claim depends on the batch.
+    """
     middle = SIZES[len(SIZES) // 2]
     whole, first, second = growth(runs, 1, SIZES[-1]), growth(runs, 1, middle), growth(runs, middle, SIZES[-1])
     text = (
@@ -117,7 +124,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Training loss against rate for each number of workers; best rate against batch with the fit and proportion."""
+    """The picture shows the training loss against the rate (left), and the best rate with its fit (right)."""
     figure, (left, right) = panels(
         ("rate", "training loss of the last epoch (nats)"), ("global batch (images)", "best rate")
     )

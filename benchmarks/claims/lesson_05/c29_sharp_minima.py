@@ -1,10 +1,10 @@
 """C29: do large batches find sharp minima?
 
 One worker, and eight with the same per-worker batch and the same rate, train without augmentation until the images are
-nearly learnt. How sharp the minimum is: the largest eigenvalue of the Hessian over a fixed part of the training images,
-by power iteration (`hessian`). The eight are measured after as many epochs as the one, and after as many updates: fewer
-updates also mean that less far has been walked. After Keskar et al. 2016 (arXiv:1609.04836), who measured sharpness by
-the loss's rise in a small box.
+nearly learnt. The sharpness of the minimum is the largest eigenvalue of the Hessian over a fixed part of the training
+images, computed by power iteration (`hessian`). The eight workers are measured after as many epochs as the one worker,
+and after as many updates, because with fewer updates the weights have also moved less far. The claim is that of Keskar
+et al. 2016 (arXiv:1609.04836), who measured sharpness by the rise of the loss in a small box.
 """
 
 import numpy as np
@@ -18,8 +18,9 @@ from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from benchmarks.methods.hessian import sharpness
 from benchmarks.methods.recalibrate_batchnorm import settle
 
-SIZE = 8
-VARIANTS = {"small": (1, 1), "large-epochs": (SIZE, 1), "large-updates": (SIZE, SIZE)}  # workers, times the epochs
+SIZE = 8  # number of workers of the large batch
+# For each variant: the number of workers, and the factor of the epochs.
+VARIANTS = {"small": (1, 1), "large-epochs": (SIZE, 1), "large-updates": (SIZE, SIZE)}
 NAMES = {
     "small": "1 worker", "large-epochs": f"{SIZE} workers,\nequal epochs",
     "large-updates": f"{SIZE} workers,\nequal updates",
@@ -27,7 +28,7 @@ NAMES = {
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Largest eigenvalue of the Hessian where training ends, training loss (nats) and both accuracies there."""
+    """Measure the largest eigenvalue of the Hessian, the losses (nats) and the accuracies (0 to 1) after training."""
     size, times = VARIANTS[variant]
     split, test = data(settings)
     recipe = Recipe(
@@ -47,7 +48,7 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def sharper(runs: Runs, variant: str) -> Difference:
-    """Logarithm of how many times as sharp the large batch's `variant` ends as the small batch."""
+    """The logarithm of the ratio of the sharpness of `variant` to that of the small batch."""
     return paired(*(np.log([abs(run["sharpness"]) for run in runs[name]]) for name in (variant, "small")))
 
 
@@ -57,7 +58,10 @@ def _times(found: Difference) -> str:
 
 
 def judge(runs: Runs) -> Verdict:
-    """Sharper both at equal epochs and at equal updates holds; one of them alone is a matter of how long one trains."""
+    """The claim holds if the large batch is sharper both at equal epochs and at equal updates.
+
+    If it is sharper in only one of the two cases, the claim depends on how long the large batch trains.
+    """
     epochs, updates = sharper(runs, "large-epochs"), sharper(runs, "large-updates")
     signs = [int(np.sign(found.mean)) if found.seen else 0 for found in (epochs, updates)]
     text = (
@@ -81,7 +85,7 @@ def _mean(runs: Runs, variant: str, name: str) -> float:
 
 
 def picture(runs: Runs) -> Picture:
-    """Eigenvalue and test accuracy of the three ends, a point a seed and the mean as a line."""
+    """The picture shows the eigenvalue and test accuracy of each variant: a point for each seed, a line at the mean."""
     figure, (left, right) = panels(("", "largest eigenvalue of the Hessian"), ("", "test accuracy (%)"))
     for position, variant in enumerate(VARIANTS):
         for ax, values in (
@@ -94,7 +98,7 @@ def picture(runs: Runs) -> Picture:
     for ax in (left, right):
         ax.set_xticks(range(len(VARIANTS)), NAMES.values())
         ax.set_xlim(-0.5, len(VARIANTS) - 0.5)
-    left.set_yscale("log")  # at equal updates the eigenvalues differ by a factor that a linear axis would hide
+    left.set_yscale("log")  # on a linear axis the smaller eigenvalues could not be told apart
     return Picture(figure, _alt(runs), _caption(runs))
 
 
