@@ -1,9 +1,9 @@
 """C24: does momentum need a correction when the rate changes?
 
-SGD is written so that its velocity has absorbed the rate: v becomes m v + rate * gradient, and v is taken off the
-weights. At one update the rate rises or falls eight times. With the correction of Goyal et al. 2017 (arXiv:1706.02677,
-section 3) the old velocity is multiplied by the same factor; without, it is what the old rate made it. Length of each
-update and loss are followed over the change.
+SGD is written so that its velocity has absorbed the rate: v becomes m v + rate * gradient, and v is subtracted from the
+weights. At one update the rate is multiplied or divided by eight. With the correction of Goyal et al. 2017
+(arXiv:1706.02677, section 3), the old velocity is multiplied by the same factor. Without it, the velocity keeps the
+length that the old rate gave it. The length of each update and the loss are recorded before and after the change.
 """
 
 import math
@@ -20,17 +20,20 @@ from benchmarks.experiment.intervals import deviation, paired
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 
-MOMENTUM = 0.9
-MEMORY = round(1 / (1 - MOMENTUM))  # updates that a velocity remembers
-FACTORS = {"up": 8.0, "down": 1 / 8}  # of the rate, as for eight workers
-LOW, HIGH = 0.005, 0.04  # rates before and after a rise
+MOMENTUM = 0.9  # the usual value
+MEMORY = round(1 / (1 - MOMENTUM))  # number of updates over which a velocity averages
+FACTORS = {"up": 8.0, "down": 1 / 8}  # change of the rate: linear scaling for eight workers
+LOW, HIGH = 0.005, 0.04  # the rates before and after a rise
 VARIANTS = ("up-corrected", "up-uncorrected", "down-corrected", "down-uncorrected")
-WRONG = 1.25  # an update this many times too short or too long is a transient; batches differ by less
-SETTLED = 3 * MEMORY  # updates after which 0.9^30, 4 %, of the old velocity is left
+WRONG = 1.25  # an update that is too short or too long by a larger factor is a transient; batches cause less
+SETTLED = 3 * MEMORY  # updates after which only 0.9^30, 4 %, of the old velocity remains
 
 
 class AbsorbedSGD(Optimizer):
-    """SGD whose velocity holds the rate: v = m v + rate * gradient, weights -= v. `lengths`: ||v|| of each update."""
+    """SGD whose velocity includes the rate: v = m v + rate * gradient, and weights -= v.
+
+    `lengths` holds the length of v at each update. `correct` switches the momentum correction on.
+    """
 
     def __init__(self, params, lr: float, correct: bool, momentum: float = MOMENTUM):
         super().__init__(params, {"lr": lr, "momentum": momentum, "correct": correct})
@@ -38,7 +41,7 @@ class AbsorbedSGD(Optimizer):
 
     @torch.no_grad()
     def step(self, closure=None) -> None:
-        """One update; with `correct` the old velocity is multiplied by new rate / old rate first."""
+        """Make one update. With `correct`, the old velocity is first multiplied by new rate / old rate."""
         square = 0.0
         for group in self.param_groups:
             factor = group["lr"] / group.get("last", group["lr"]) if group["correct"] else 1.0
@@ -54,7 +57,7 @@ class AbsorbedSGD(Optimizer):
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Length and loss of each update from `before` the change on, and the accuracy at the end."""
+    """Measure the length and loss of each update, from `before` updates before the change, and the last accuracy."""
     direction, correction = variant.split("-")
     factor, change = FACTORS[direction], settings["change"]
     made: list[AbsorbedSGD] = []
@@ -82,7 +85,10 @@ def _stepped(change: int, factor: float, update: int, updates_an_epoch: int) -> 
 
 
 def wrong(runs: Runs, direction: str, begin: int, end: int | None) -> list[float]:
-    """How many times too long the uncorrected updates are, beside the corrected ones, after the change; by run."""
+    """The length of the uncorrected updates divided by that of the corrected ones, one value per run.
+
+    It is the geometric mean over the updates from `begin` to `end`, counted from the change.
+    """
     pairs = zip(runs[f"{direction}-corrected"], runs[f"{direction}-uncorrected"], strict=False)
     return [float(np.exp(np.mean(_log_ratio(*pair, begin, end)))) for pair in pairs]
 
@@ -93,7 +99,7 @@ def _log_ratio(right: Values, other: Values, begin: int, end: int | None) -> np.
 
 
 def excess(runs: Runs, direction: str) -> tuple[list[float], list[float]]:
-    """Mean losses over as many updates after the change as a velocity remembers: uncorrected, corrected."""
+    """The mean losses over the first MEMORY updates after the change: uncorrected and corrected, one value per run."""
     both = []
     for correction in ("uncorrected", "corrected"):
         found = runs[f"{direction}-{correction}"]
@@ -103,14 +109,20 @@ def excess(runs: Runs, direction: str) -> tuple[list[float], list[float]]:
 
 
 def transient(runs: Runs, direction: str) -> bool:
-    """Whether the first update after the change has the wrong length, and of that less than half is left later."""
+    """Whether the first update after the change has a wrong length, of which less than half remains later.
+
+    Both are compared on a logarithmic scale.
+    """
     first, late = (np.mean(np.log(wrong(runs, direction, *part))) for part in ((0, 1), (SETTLED, None)))
     sign = -1 if FACTORS[direction] > 1 else 1  # without correction the velocity lags behind the rate
     return bool(sign * first > math.log(WRONG) and abs(late) < first * sign / 2)
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the lengths have a transient without correction both times; the losses are told beside."""
+    """The claim holds if the lengths without correction have a transient both for the rise and for the fall.
+
+    The sentence also gives the losses.
+    """
     seen = [direction for direction in FACTORS if transient(runs, direction)]
     text = "; ".join(_sentence(runs, direction) for direction in FACTORS)
     if len(seen) == len(FACTORS):
@@ -129,7 +141,7 @@ def _sentence(runs: Runs, direction: str) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Length of the updates, in units of that before the change, for the rise and the fall; losses below."""
+    """The picture shows the updates' lengths relative to those before the change, and the differences in loss."""
     update = "updates since the change"
     figure, (up, down, loss) = panels(
         (update, "length / length before, rate up"), (update, "length / length before, rate down"),

@@ -1,8 +1,8 @@
 """C30: each worker's batch normalisation uses its own images alone. Does it matter how few these are?
 
-The global batch, its images, the updates and the rate are the same in all variants. They differ in the number of images
-over which mean and variance are taken: from "ghost batches" of 32 images (Hoffer et al. 2017, arXiv:1705.08741) to the
-global batch, as synchronised batch normalisation has it.
+The global batch, its images, the updates and the rate are the same in all variants. The variants differ in the number
+of images over which mean and variance are computed. It ranges from "ghost batches" of 32 images (Hoffer et al. 2017,
+arXiv:1705.08741) to the global batch, which synchronised batch normalisation uses.
 """
 
 import numpy as np
@@ -13,13 +13,17 @@ from benchmarks.experiment.intervals import Difference, deviation, difference, m
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 
-SHARES = (16, 8, 4, 2)  # workers that normalise on their own, with 1 / 16, 1 / 8 ... of the global batch each
+SHARES = (16, 8, 4, 2)  # numbers of workers; each worker normalises its own share of the global batch
 VARIANTS = (*(f"local-{size}" for size in SHARES), "synchronised")
-SMALL = 0.02  # of accuracy: about what two runs that differ in the seed alone may lie apart
+SMALL = 0.02  # accuracy (0 to 1): two runs that differ only in the seed may differ by about as much
 
 
 def recipe(variant: str, settings: Settings) -> Recipe:
-    """`local-16`: 16 workers, each normalising its own images; `synchronised`: two workers, all images together."""
+    """The recipe of a variant.
+
+    In `local-16`, each of 16 workers normalises its own images. In `synchronised`, two workers normalise all images
+    together.
+    """
     size = 2 if variant == "synchronised" else int(variant.removeprefix("local-"))
     return Recipe(
         size=size, batch_size=settings["global_batch"] // size, epochs=settings["epochs"],
@@ -28,7 +32,7 @@ def recipe(variant: str, settings: Settings) -> Recipe:
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Accuracy and losses after the last epoch, and over how many images a worker normalised."""
+    """Measure the accuracy and losses after the last epoch. `normalised` counts the images normalised together."""
     made = recipe(variant, settings)
     last = train(made, data(settings), seed).last
     normalised = made.batch_size * (made.size if made.synchronised else 1)
@@ -40,14 +44,14 @@ def _values(runs: Runs, variant: str, name: str) -> list[float]:
 
 
 def effects(runs: Runs) -> dict[int, Difference]:
-    """Local minus synchronised accuracy, by the images over which is normalised."""
+    """The local minus the synchronised accuracy, by the number of images that are normalised together."""
     together = _values(runs, "synchronised", "test_accuracy")
     found = {variant: difference(_values(runs, variant, "test_accuracy"), together) for variant in VARIANTS[:-1]}
     return {runs[variant][0]["normalised"]: change for variant, change in found.items()}
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where every interval lies within SMALL, fails where every one lies beyond, depends where some do."""
+    """The claim holds if every interval lies within SMALL. It fails if all lie beyond it, and depends if some do."""
     found = effects(runs)
     accuracy = mean_std(_values(runs, "synchronised", "test_accuracy"), 100, 1)
     each = "; ".join(f"{size} images {change.text(100, 1, ' points')}" for size, change in found.items())
@@ -68,7 +72,7 @@ def _listed(sizes: list[int]) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Test accuracy and training loss against the images over which each worker normalises."""
+    """The picture shows test accuracy and training loss against the number of images normalised together."""
     x = "images normalised together"
     figure, (accuracy, loss) = panels((x, "test accuracy (%)"), (x, "training loss, last epoch (nats)"))
     for ax, name, scale in ((accuracy, "test_accuracy", 100), (loss, "train_loss", 1)):

@@ -1,8 +1,8 @@
 """C31: does linear scaling of the rate fail early in training, and does warmup cure that?
 
-Eight workers train with the base rate, with eight times that rate from the first update on ("scaled"), and with a rate
-that climbs there over the first part of training ("warmup"): with SGD at two base rates and with Adam. Counted are
-diverged runs, and measured the highest loss and the final accuracy.
+Eight workers train with the base rate ("base"), with eight times that rate from the first update ("scaled"), and with a
+rate that climbs to eight times over the first part of training ("warmup"). They use SGD at two base rates, and Adam.
+The experiment counts the diverged runs, and measures the highest loss and the final accuracy.
 """
 
 import math
@@ -19,12 +19,12 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.schedule import warmup_factor
 
-SIZE = 8
-GUESSING = math.log(10)  # loss of a network that gives each class the same probability; nats
-NOTHING = 0.99 * GUESSING  # a run that ends above it has learned nothing: it counts as diverged
-MAJORITY = 3  # runs from which on "most of them" means something
-SPIKE = 2 * GUESSING  # a loss above it is a failure of its own: twice that of guessing
-PART = 4  # the warmup takes the first 1 / PART of training; by the last a run has learned something or has not
+SIZE = 8  # number of workers, and therefore the factor of the scaled rate
+GUESSING = math.log(10)  # nats: the loss of a network that gives each of ten classes the same probability
+NOTHING = 0.99 * GUESSING  # nats: a run that ends above this loss has learned nothing, and counts as diverged
+MAJORITY = 3  # with fewer runs, "most of them" means nothing
+SPIKE = 2 * GUESSING  # nats: a loss above this counts as a failure, even if the run does not diverge
+PART = 4  # the warmup takes the first 1 / PART of training; the last 1 / PART shows whether a run has learned
 
 
 def _sgd(rate: float, net: nn.Module) -> Optimizer:
@@ -35,20 +35,25 @@ def _adam(net: nn.Module) -> Optimizer:
     return Adam(net.parameters(), lr=0.001)
 
 
-OPTIMIZERS = {"sgd-0.005": partial(_sgd, 0.005), "sgd-0.02": partial(_sgd, 0.02), "adam-0.001": _adam}  # base rates
+# The number in each name is the base rate.
+OPTIMIZERS = {"sgd-0.005": partial(_sgd, 0.005), "sgd-0.02": partial(_sgd, 0.02), "adam-0.001": _adam}
 MODES = ("base", "scaled", "warmup")
 VARIANTS = tuple(f"{name}-{mode}" for name in OPTIMIZERS for mode in MODES)
 
 
 def factor(mode: str, epochs: int, update: int, updates_an_epoch: int) -> float:
-    """The rate's multiplier at an update: 1; or SIZE; or from 1 to SIZE over the first part, then SIZE."""
+    """The factor of the rate at an update.
+
+    It is 1 for "base", and SIZE for "scaled". For "warmup" it rises from 1 to SIZE over the first part of training, and
+    then stays SIZE.
+    """
     if mode == "base":
         return 1.0
     return warmup_factor(update, epochs * updates_an_epoch // PART if mode == "warmup" else 0, SIZE)
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Loss of each update (null where it is no number), and the accuracy at the end."""
+    """Measure the loss of each update (None where it is not finite), and the accuracy at the end."""
     name, _, mode = variant.rpartition("-")
     recipe = Recipe(
         optimizer=OPTIMIZERS[name], size=SIZE, batch_size=settings["batch_size"], epochs=settings["epochs"],
@@ -60,41 +65,45 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def diverged(run: Values) -> bool:
-    """Whether a loss was no number, or the last part of training has learned nothing."""
+    """Whether a loss was not finite, or the mean loss of the last part of training is that of guessing."""
     late = run["losses"][-max(1, len(run["losses"]) // PART) :]
     return None in run["losses"] or float(np.mean(late)) > NOTHING
 
 
 def peak(run: Values) -> float:
-    """The highest loss of an update; infinite where one is no number."""
+    """The highest loss of an update; infinite if one of them was not finite."""
     return math.inf if None in run["losses"] else max(run["losses"])
 
 
 def accuracies(runs: Runs, variant: str) -> list[float]:
-    """The last test accuracy of each run."""
+    """The final test accuracy of each run."""
     return [run["test_accuracy"] for run in runs[variant]]
 
 
 def gained(runs: Runs, name: str) -> Difference:
-    """Accuracy with warmup minus that without, at the scaled rate."""
+    """The accuracy with warmup minus that without, at the scaled rate."""
     return difference(accuracies(runs, f"{name}-warmup"), accuracies(runs, f"{name}-scaled"))
 
 
 def fails(runs: Runs, name: str, mode: str = "scaled") -> bool:
-    """Whether the scaled rate, by default used from the first update on, makes most losses spike, or some diverge."""
+    """Whether some runs diverge, or the loss spikes in most of them. By default the rate is scaled without warmup."""
     found = runs[f"{name}-{mode}"]
     return any(map(diverged, found)) or float(np.median([peak(run) for run in found])) > SPIKE
 
 
 def cured(runs: Runs, name: str) -> bool:
-    """Whether with warmup the loss no longer spikes, and accuracy is higher, or most runs learn where most diverged."""
+    """Whether warmup cures the failure of the scaled rate.
+
+    With warmup the runs must not fail. In addition the accuracy must be higher beyond the noise, or most runs must
+    learn where most diverged without warmup.
+    """
     both = [[diverged(run) for run in runs[f"{name}-{mode}"]] for mode in ("scaled", "warmup")]
     saved = min(map(len, both)) >= MAJORITY and np.mean(both[0]) > 0.5 > np.mean(both[1])
     return not fails(runs, name, "warmup") and bool(gained(runs, name).low > 0 or saved)
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds where the scaled rate fails early and warmup cures it, for both optimizers and all rates."""
+    """The claim holds if the scaled rate fails early and warmup cures it, for both optimizers and all rates."""
     failing = [name for name in OPTIMIZERS if fails(runs, name)]
     both = [name for name in failing if cured(runs, name)]
     text = "; ".join(_sentence(runs, name) for name in OPTIMIZERS)
@@ -127,7 +136,7 @@ def _sentence(runs: Runs, name: str) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """Losses of SGD at the higher rate by update; highest loss and final accuracy of all variants."""
+    """The picture shows SGD's losses at the higher rate, and the highest loss and final accuracy of all variants."""
     figure, (loss, highest, accuracy) = panels(
         ("update", "training loss (nats)"), ("", "highest loss (nats)"), ("", "test accuracy (%)"),
         size=(11.0, 3.8),
@@ -153,7 +162,7 @@ def picture(runs: Runs) -> Picture:
 def _draw_losses(ax, runs: Runs, name: str) -> None:
     for mode in MODES:
         found = [[math.inf if loss is None else loss for loss in run["losses"]] for run in runs[f"{name}-{mode}"]]
-        length = min(map(len, found))  # a run that is no number any more ends early
+        length = min(map(len, found))  # a run whose loss is not finite ends early
         median = np.median([losses[:length] for losses in found], axis=0)
         ax.plot(median, label=mode, markevery=max(1, length // 8))
     _log_scale(ax)
@@ -168,7 +177,7 @@ def _log_scale(ax) -> None:
 
 
 def _draw_groups(ax, values: dict[str, list[float]]) -> None:
-    """A group an optimizer, a column a mode: mean with sample deviation, and every run as a dot."""
+    """Draw the mean with its sample deviation, and every run as a dot: one group per optimizer, one column per mode."""
     for column, mode in enumerate(MODES):
         places = np.arange(len(OPTIMIZERS)) + 0.2 * (column - 1)
         found = [values[f"{name}-{mode}"] for name in OPTIMIZERS]

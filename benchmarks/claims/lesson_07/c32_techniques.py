@@ -1,11 +1,11 @@
 """C32: the bootcamp's table, rebuilt one factor at a time.
 
-The published table has one number a technique: training accuracy of one run, from scripts that do not shard their data.
-Here neighbouring variants differ by one thing (LAMB's also by base rate and weight decay), and each is measured on test
-images over several seeds: the number of workers (1, 4, 8), whether they share the data ("same": all workers use equal
-batches, as the published scripts do), batch normalisation, the scaled rate, its warmup, the optimizer. LAMB and
-Nesterov SGD, with warmup and linear decay, compete at four rates each; SGD also with its gradient clipped, which lets
-it take larger rates. One seed chooses the rate.
+The published table has one number per technique: the training accuracy of one run, from scripts that do not shard their
+data. Here neighbouring variants differ by one thing (LAMB's also by base rate and weight decay), and each is measured
+on test images over several seeds. The factors are the number of workers (1, 4, 8), sharding, batch normalisation, the
+scaled rate, its warmup, and the optimizer. In variants called "same" all workers use equal batches, as in the published
+scripts. LAMB and Nesterov SGD, with warmup and linear decay, are compared at four rates each. SGD also runs with its
+gradient clipped, which allows larger rates. One seed chooses the rate.
 """
 
 from collections.abc import Callable
@@ -26,11 +26,11 @@ from cifar.model import BootcampResNet, no_norm
 from cifar.schedule import decay_factor, warmup_factor
 
 WARMUP_EPOCHS = 3  # a quarter of training, as in cifar_warmup.py
-CLIP = 1.0  # norm of the mean gradient over all weights, in the variants that clip it
-# Peak rates of the tuned variants, and which of them seed 0 found best: it alone needs more seeds.
+CLIP = 1.0  # the largest norm of the mean gradient over all weights, in the variants that clip it
+# The peak rates of the tuned variants, and the variant that was best with seed 0. Only that one needs more seeds.
 RATES = {"sgd": (0.025, 0.05, 0.1, 0.2), "clipped": (0.1, 0.2, 0.4, 0.8), "lamb": (0.015, 0.03, 0.06, 0.12)}
 CHOSEN = {"sgd": "8-sgd-0.05", "clipped": "8-clipped-0.4", "lamb": "8-lamb-0.03"}
-LESSONS = ("base", "bn", "scaled", "warmup", "lamb")  # the five scripts
+LESSONS = ("base", "bn", "scaled", "warmup", "lamb")  # one name for each of the lessons' five scripts
 TUNED = tuple(f"8-{name}-{rate}" for name, rates in RATES.items() for rate in rates)
 CHOOSING = dict.fromkeys((variant for variant in TUNED if variant not in CHOSEN.values()), 1)
 VARIANTS = (
@@ -38,8 +38,8 @@ VARIANTS = (
     *(f"8-{lesson}" for lesson in LESSONS), "8-same-base", "8-same-bn", "8-same-scaled", "8-same-warmup",
     *TUNED, *(f"4-{lesson}" for lesson in LESSONS),
 )  # fmt: skip
-# From one to the next a single thing changes (LAMB brings a base rate and a weight decay); the published table claims
-# that each step but the first raises accuracy.
+# Each step changes a single thing, except that LAMB also has another base rate and weight decay. The published table
+# claims that each step except the first raises accuracy.
 STEPS = (
     ("workers", "1-base", "8-base"), ("batch norm", "8-base", "8-bn"), ("scaled rate", "8-bn", "8-scaled"),
     ("warmup", "8-scaled", "8-warmup"), ("LAMB", "8-warmup", "8-lamb"),
@@ -59,7 +59,7 @@ def _sgd(net: nn.Module, rate: float) -> Optimizer:
 
 
 def _leave(net: nn.Module, optimizer: Optimizer, update: int) -> None:
-    """The gradient as it is."""
+    """Leave the gradient as it is."""
 
 
 def _clip(net: nn.Module, optimizer: Optimizer, update: int) -> None:
@@ -79,14 +79,14 @@ def _warmup(size: int, update: int, updates_an_epoch: int) -> float:
 
 
 def _warmup_and_decay(epochs: int, update: int, updates_an_epoch: int) -> float:
-    """Up from 0 over the warmup, and down to 0 at the end: a share of the peak rate."""
+    """The rate as a share of the peak rate. It rises from 0 during the warmup, and falls to 0 at the end."""
     warmup, last = min(WARMUP_EPOCHS, epochs / 2) * updates_an_epoch, epochs * updates_an_epoch
     return min((update + 1) / warmup, decay_factor(update, 0, last) / (1 - warmup / last))
 
 
-Factor = Callable[[int, int, int], float]
+Factor = Callable[[int, int, int], float]  # (workers, update, updates per epoch) -> factor of the rate
 
-# What a variant's script has: normalisation, optimizer, factor of the rate.
+# For each of the lessons' scripts: the normalisation, the optimizer, and the factor of the rate.
 SCRIPTS = {
     "base": (no_norm, _adam, _constant),
     "bn": (nn.BatchNorm2d, _adam, _constant),
@@ -95,12 +95,16 @@ SCRIPTS = {
     "lamb": (nn.BatchNorm2d, _lamb, _warmup),
 }
 
-# What competes at four rates: an optimizer, and what is done to the mean gradient before its step.
+# The variants at four rates: the optimizer, and the function that changes the mean gradient before its step.
 COMPETITORS = {"sgd": (_sgd, _leave), "clipped": (_sgd, _clip), "lamb": (_lamb, _leave)}
 
 
 def recipe(variant: str, seed: int, settings: Settings) -> Recipe:
-    """The recipe of a variant: `8-bn`, `8-same-bn` (equal batches on all workers), `8-lamb-0.06` (tuned)."""
+    """The recipe of a variant.
+
+    A variant is named like `8-bn`, like `8-same-bn` if all workers use equal batches, or like `8-lamb-0.06` if its rate
+    is tuned.
+    """
     size, *words = variant.split("-")
     common = {"batch_size": settings["batch_size"], "epochs": settings["epochs"]}
     if variant in TUNED:
@@ -109,8 +113,8 @@ def recipe(variant: str, seed: int, settings: Settings) -> Recipe:
         return Recipe(optimizer=optimizer, size=int(size), factor=factor, before_step=before_step, **common)
     norm, optimizer, factor = SCRIPTS[words[-1]]
     parts = {"net": partial(BootcampResNet, norm=norm), "optimizer": optimizer}
-    if words[0] == "same":  # the mean of equal gradients is the gradient: one worker computes what all do
-        made = updates_per_epoch(settings["images"], settings["batch_size"], int(size))  # as many as all of them make
+    if words[0] == "same":  # all workers have the same gradient, so one worker suffices
+        made = updates_per_epoch(settings["images"], settings["batch_size"], int(size))  # per epoch of all workers
         factor_of_all = partial(_by_all, factor, int(size), made)
         order = partial(_first_part, settings["images"], int(size), seed)
         return Recipe(**parts, **common, factor=factor_of_all, order=order)
@@ -118,17 +122,20 @@ def recipe(variant: str, seed: int, settings: Settings) -> Recipe:
 
 
 def _by_all(factor: Factor, size: int, made: int, update: int, updates_an_epoch: int) -> float:
-    """A script's factor for one worker that stands for `size`, which together make `made` updates an epoch."""
+    """A script's factor for one worker that stands for `size` workers. These make `made` updates per epoch."""
     return factor(size, update, made)
 
 
 def _first_part(images: int, size: int, seed: int, epoch: int, rank: int) -> Tensor:
-    """An epoch's updates are divided by the workers, but not its images: each uses the same first part of a shuffle."""
+    """The images of an epoch if the data are not sharded: all workers use the same first part of a shuffle."""
     return shuffle(images, seed, epoch)[: images // size]
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """Test accuracy by epoch, and the trained network's accuracy on training images (10,000, not augmented)."""
+    """Measure the test accuracy by epoch, and the trained network's accuracy on 10,000 training images.
+
+    The training images are not augmented for this.
+    """
     parts = data(settings)
     history = train(recipe(variant, seed, settings), parts, seed)
     final = evaluate(history.net, parts[0], "train", images=10_000)
@@ -137,18 +144,21 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def accuracies(runs: Runs, variant: str) -> list[float]:
-    """The last epoch's test accuracy of each run."""
+    """The test accuracy of each run after its last epoch."""
     return [values["test_accuracy"][-1] for values in runs.get(variant, [])]
 
 
 def steps(runs: Runs) -> dict[str, Difference]:
-    """What each factor changes, for the variants that have runs."""
+    """The change of the accuracy by each step whose variants have runs."""
     found = {name: (accuracies(runs, after), accuracies(runs, before)) for name, before, after in STEPS}
     return {name: difference(*pair) for name, pair in found.items() if all(pair)}
 
 
 def judge(runs: Runs) -> Verdict:
-    """Each technique's step on test images; how far LAMB is ahead of SGD, with a tuned rate and with clipping too."""
+    """The claim holds if each technique raises the test accuracy beyond the noise, and depends if only some do.
+
+    The sentence also compares LAMB with SGD at tuned rates, with and without clipping.
+    """
     found = steps(runs)
     seen = [name for name, change in found.items() if name != "workers" and change.low > 0]
     claimed = [name for name in found if name != "workers"]
@@ -168,7 +178,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Mean test accuracy of each variant that has runs, its sample deviation, and every run as a dot."""
+    """The picture shows each measured variant's mean test accuracy, its sample deviation, and a dot for every run."""
     variants = [variant for variant in VARIANTS if accuracies(runs, variant)]
     figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.0, 0.9 + 0.24 * len(variants)))
     for row, variant in enumerate(variants):

@@ -1,11 +1,11 @@
 """C14: is synchronous training impractical past tens of workers?
 
-A ring all-reduce of n bytes among K workers costs 2(K-1) messages' latency and 2n(K-1)/K bytes' time (the alpha-beta
-model), and once, whatever K and n, the wait until Horovod's background threads have agreed on it. The three constants
-are fitted to real workers on this machine. On one, the spread of an update's computing time is measured: how much
-longer than the median updates take. Updates of up to 4,096 workers are then simulated: all wait for the slowest, then
-exchange. A faster processor is held up as often a second as this one, and as long. What comes out depends on how long a
-worker computes for each byte that it exchanges, and on what a message costs, so several such cases are compared.
+A ring all-reduce of n bytes among K workers takes the time of 2(K-1) messages and of 2n(K-1)/K bytes (the alpha-beta
+model). It also takes the wait until Horovod's background threads have agreed on it, which depends neither on K nor on
+n. The three constants are fitted to real workers on this machine. One worker shows how much longer than the median
+updates take. Updates of up to 4,096 workers are then simulated: all wait for the slowest, and then exchange. A faster
+processor is delayed as often per second as this one, and for as long. The result depends on how long a worker computes
+for each byte that it exchanges, and on the time of a message. Several such cases are therefore compared.
 """
 
 import time
@@ -18,16 +18,16 @@ from benchmarks.experiment.plots import axes
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
 from benchmarks.methods.ring_all_reduce import fit, ring
 
-SIZES = (4 * 2**10, 64 * 2**10, 2**20, 4 * 2**20, 16 * 2**20)  # bytes of float32
-TEAMS = (2, 4)
-WORKERS = tuple(2**power for power in range(13))  # 1 to 4,096
-HALF = 0.5  # "impractical": more than half of the workers' time is waiting
-TENS = 64  # "tens of workers" end here
+SIZES = (4 * 2**10, 64 * 2**10, 2**20, 4 * 2**20, 16 * 2**20)  # sizes of the measured all-reduces, in bytes
+TEAMS = (2, 4)  # numbers of workers of the measured all-reduces
+WORKERS = tuple(2**power for power in range(13))  # simulated numbers of workers: 1 to 4,096
+HALF = 0.5  # training counts as impractical if workers compute for less than this share of their time
+TENS = 64  # the largest number that counts as "tens of workers"
 DRAWS = 400  # simulated updates for each number of workers
-PARAMETERS = {"small": 0.48e6, "large": 25.6e6}  # the lessons' network; a ResNet-50 (He et al. 2015)
-IMAGE_COST = 4.1e9 / 12.07e6  # multiply-adds of an image in a ResNet-50 over those in the lessons' network
-MANY = 50  # draws of which the sum is normal
-# How many times as fast as here: processor, bandwidth, and messages (latency). A faster processor waits more.
+PARAMETERS = {"small": 0.48e6, "large": 25.6e6}  # weights of the lessons' network, and of a ResNet-50 (He et al. 2015)
+IMAGE_COST = 4.1e9 / 12.07e6  # an image's multiply-adds in a ResNet-50, divided by those in the lessons' network
+MANY = 50  # the sum of more draws than this is close to a normal distribution, which replaces it
+# For each case: the network, and how many times as fast as here the processor, the bandwidth and the messages are.
 CASES = {
     "lessons' network, as here": ("small", 1, 1, 1),
     "lessons' network, 100x processor": ("small", 100, 1, 1),
@@ -39,7 +39,10 @@ CASES = {
 
 
 def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> list[float]:
-    """Seconds of each of so many updates of the lessons' network on one worker, after five for warming up."""
+    """The seconds of each of `updates` updates of the lessons' network on one worker.
+
+    Five updates come before them and do not count.
+    """
     import torch
 
     from benchmarks.experiment.dataset import data
@@ -55,7 +58,7 @@ def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> lis
 
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
-    """All-reduce times by workers and bytes, and one worker's times of updates."""
+    """Measure the seconds of all-reduces by workers and bytes, and the seconds of one worker's updates."""
     task = "benchmarks.methods.ring_all_reduce:all_reduce_seconds"
     times = {size: on_workers(task, size, AS_IT_IS, sizes=SIZES, repeats=settings["repeats"])[0] for size in TEAMS}
     updates = update_seconds(settings["updates"], settings["batch_size"], settings["device"], seed)
@@ -63,7 +66,11 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 
 
 def _late(late: np.ndarray, updates: float, shape: tuple[int, ...], draw: np.random.Generator) -> np.ndarray:
-    """By how much an update as long as so many of the measured ones is late: the sum of as many draws."""
+    """Draw the delays, in seconds, of updates that are `updates` times as long as a measured one.
+
+    `late` holds the measured delays. Each drawn delay is the sum of `updates` of them. If `updates` is not whole, the
+    last one is added with a probability equal to the fraction. The result has the shape `shape`.
+    """
     whole, part = divmod(updates, 1)
     if whole > MANY:
         return np.maximum(0, draw.normal(updates * late.mean(), np.sqrt(updates) * late.std(), shape))
@@ -74,7 +81,7 @@ def _late(late: np.ndarray, updates: float, shape: tuple[int, ...], draw: np.ran
 
 
 def efficiency(values: Values, case: str) -> list[float]:
-    """Share of a worker's time in which it computes, for each number in `WORKERS`, at a fixed per-worker batch."""
+    """The share of its time in which a worker computes, for each number in WORKERS. The per-worker batch is fixed."""
     (once, alpha, beta), (network, processor, bandwidth, messages) = fit(values), CASES[case]
     longer = (IMAGE_COST if network == "large" else 1) / processor
     median = float(np.median(values["updates"]))
@@ -94,12 +101,12 @@ def most_workers(shares: list[float]) -> int:
 
 
 def limits(runs: Runs) -> dict[str, float]:
-    """The median over the runs of how many workers a case bears."""
+    """The largest number of workers that compute for at least half of their time, for each case: the runs' median."""
     return {case: float(np.median([most_workers(efficiency(run, case)) for run in runs["machine"]])) for case in CASES}
 
 
 def judge(runs: Runs) -> Verdict:
-    """Holds if no case bears more than tens of workers, fails if all do."""
+    """The claim holds if no case allows more than TENS workers, and fails if all cases do."""
     found = limits(runs)
     text = "workers that still compute half of their time: " + "; ".join(f"{c}: {k:,.0f}" for c, k in found.items())
     more = [k > TENS for k in found.values()]
@@ -109,7 +116,7 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """Efficiency against the number of workers, a line a case, from the first run."""
+    """The picture shows the first run's efficiency against the number of workers, with one line per case."""
     figure, ax = axes("workers", "share of time spent computing")
     for case in CASES:
         ax.semilogx(WORKERS, efficiency(runs["machine"][0], case), base=2, label=case)
