@@ -23,7 +23,7 @@ from pathlib import Path
 import psutil
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # must come before the group exists: its functions' default values would hold the group
+import torch.distributed.nn  # imported before the group exists: its functions' default values would hold the group
 
 from benchmarks.experiment import dataset
 from cifar.data import Split

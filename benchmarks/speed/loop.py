@@ -24,7 +24,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {"resnet9": ResNet9, "bootcamp": 
 NAMES = {"resnet9": "ResNet-9", "bootcamp": "the bootcamp's ResNet"}
 IMAGES = 8192  # training images from which the batches are drawn
 WARM_UPDATES = 3  # updates that do not count: kernels are chosen, and Horovod's cache of exchanges is filled
-RATE = 0.01  # learning rate: small enough that no run diverges, and the time does not depend on it
+RATE = 0.01  # learning rate, the same in all ways; the time of an update does not depend on it
 
 
 def horovod(sleep: bool, groups: int | None, network: str, batch_size: int, updates: int) -> float:

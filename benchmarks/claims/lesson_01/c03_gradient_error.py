@@ -15,7 +15,7 @@ from benchmarks.instruments.simulated_workers import Recipe, train
 from benchmarks.methods.gradients import gradient
 from cifar.model import BootcampResNet
 
-SIZES = (32, 64, 128, 256, 512, 1024)
+SIZES = (32, 64, 128, 256, 512, 1024)  # images in a batch
 # Powers of the batch size B. Below FALLS the error falls about as 1 / B; above STAYS it hardly falls.
 FALLS, STAYS = -0.8, -0.2
 

@@ -14,6 +14,7 @@ from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, 
 from benchmarks.experiment.intervals import deviation, mean_std
 from benchmarks.experiment.plots import panels
 
+# Batch sizes in images. With the scaled rate they end sooner, because a larger rate would overshoot.
 BATCHES = {"one-rate": (1, 4, 16, 64, 256, 1024, 4096), "scaled-rate": (1, 2, 4, 8, 16, 32)}
 BASE_RATE = 0.01  # rate for a batch of one image; scaled, it reaches 0.32, which still follows the gradient flow
 AWAY = 0.5  # |y| from which a walker has left: half-way to the minima at y = +1 and -1

@@ -25,7 +25,7 @@ from cifar.data import Split, shard, shuffle
 from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
 
-SIZES = {"1_worker": 1, "2_workers": 2, "4_workers": 4}
+SIZES = {"1_worker": 1, "2_workers": 2, "4_workers": 4}  # number of workers by variant
 # How many times the effect of another order of summation still counts as rounding. That effect is measured only once
 # per seed, so it may be small by chance.
 ROUNDING = 10

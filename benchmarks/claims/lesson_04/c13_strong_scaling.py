@@ -22,7 +22,7 @@ from cifar.data import Split
 from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
 
-SIZES = {"2_workers": 2, "4_workers": 4}
+SIZES = {"2_workers": 2, "4_workers": 4}  # number of workers by variant
 WAYS = ("strong", "weak")
 
 
@@ -37,7 +37,7 @@ def throughput(batch_size: int, images: int, rounds: int, device: str) -> dict[s
     found = {"single": [], **{f"{way}{end}": [] for way in WAYS for end in ("", "_alone")}}
     for _ in range(rounds):
         horovod_ops.barrier()
-        if hvd.rank() == 0:  # the others wait at the next barrier
+        if hvd.rank() == 0:  # the other workers wait at the next barrier
             found["single"].append(_images_per_s(split, batch_size, images // batch_size))
         for way, batch in batches.items():
             for name, exchange in ((way, True), (f"{way}_alone", False)):

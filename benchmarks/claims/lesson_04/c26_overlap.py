@@ -25,7 +25,7 @@ from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
 from grader.report import timeline
 
-SIZES = {"2_workers": 2, "4_workers": 4}
+SIZES = {"2_workers": 2, "4_workers": 4}  # number of workers by variant
 MARKERS = 10  # exchanges whose end both the program's and Horovod's clock record, so that the clocks can be compared
 BETWEEN = 0.5  # share of the shorter time: with half of it hidden, a step is as near to max() as to sum()
 Marks = list[tuple[str, float]]  # the name of each part of an update, and the second at which it ended

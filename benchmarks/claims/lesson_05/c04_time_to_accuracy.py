@@ -20,7 +20,7 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
-SIZES = (1, 2, 4)
+SIZES = (1, 2, 4)  # numbers of workers
 # For each variant: the number of workers, and the updates as a share of those of one worker's full run.
 CONSTANT = {f"workers-{size}": (size, 1) for size in SIZES}
 FALLING = {
@@ -51,7 +51,7 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
     lines = train(recipe, (split, test), seed).epochs
     return {
         "size": size,
-        "epochs": settings["epochs"],  # of one worker
+        "epochs": settings["epochs"],  # epochs of one worker's full run
         "updates": [line["updates"] for line in lines],
         "accuracy": [line["test_accuracy"] for line in lines],
     }
@@ -164,7 +164,7 @@ def picture(runs: Runs) -> Picture:
         spread = [100 * deviation(values) for values in found]
         right.errorbar(range(len(SIZES)), 100 * np.mean(found, axis=1), spread, label=name, capsize=3)
     right.set_xticks(range(len(SIZES)), SIZES)
-    right.margins(y=0.25)  # room for the legend
+    right.margins(y=0.25)  # leaves room for the legend
     right.legend(title="falling rate", fontsize=8, loc="lower left")
     return Picture(figure, _alt(runs), _caption(runs))
 

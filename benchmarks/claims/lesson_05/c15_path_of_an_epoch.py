@@ -19,7 +19,7 @@ from benchmarks.experiment.intervals import deviation, mean_std
 from benchmarks.experiment.plots import axes
 from benchmarks.instruments.simulated_workers import Recipe, train
 
-SIZES = (1, 2, 4, 8)
+SIZES = (1, 2, 4, 8)  # numbers of workers
 OPTIMIZERS = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam}
 ABOUT = 0.25  # powers of the number of workers this close to -1 count as 1/K: 2^0.25 is a factor of 1.19 per doubling
 CONSTANT = -0.25  # above this power of the number of workers, the path counts as constant

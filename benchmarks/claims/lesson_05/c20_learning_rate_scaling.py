@@ -20,7 +20,7 @@ from benchmarks.experiment.intervals import Difference, deviation, paired
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments.simulated_workers import Data, Recipe, train
 
-SIZES = (1, 2, 4, 8, 16, 32)
+SIZES = (1, 2, 4, 8, 16, 32)  # numbers of workers
 HALF = 0.5  # the rate levels off if it doubles less than half as often as the number of workers
 
 

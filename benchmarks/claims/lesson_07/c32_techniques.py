@@ -25,7 +25,7 @@ from cifar.lamb import Lamb, parameter_groups
 from cifar.model import BootcampResNet, no_norm
 from cifar.schedule import decay_factor, warmup_factor
 
-WARMUP_EPOCHS = 3  # a quarter of training, as in cifar_warmup.py
+WARMUP_EPOCHS = 3  # the warmup takes a quarter of training, as in cifar_warmup.py
 CLIP = 1.0  # the largest norm of the mean gradient over all weights, in the variants that clip it
 # The peak rates of the tuned variants, and the variant that was best with seed 0. Only that one needs more seeds.
 RATES = {"sgd": (0.025, 0.05, 0.1, 0.2), "clipped": (0.1, 0.2, 0.4, 0.8), "lamb": (0.015, 0.03, 0.06, 0.12)}

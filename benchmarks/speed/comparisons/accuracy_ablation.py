@@ -15,7 +15,7 @@ from benchmarks.speed.comparisons import time_to_accuracy
 from benchmarks.speed.tables import Table
 
 NAMES = {"bfloat16": "bfloat16", "float32": "float32", "whole": "float32, images never smaller"}
-EPOCHS = {"bfloat16": 10, "float32": 10, "whole": 7}
+EPOCHS = {"bfloat16": 10, "float32": 10, "whole": 7}  # about equally many operations in all variants
 # For each technique, the variant with it and the variant without it.
 MEANS = {"bfloat16": ("bfloat16", "float32"), "smaller images": ("float32", "whole")}
 NEGLIGIBLE = 0.01  # a difference in accuracy (0 to 1) that counts as none

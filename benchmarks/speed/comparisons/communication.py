@@ -15,7 +15,7 @@ from benchmarks.speed.loop import NAMES, images_per_s
 from benchmarks.speed.tables import Table, told
 
 WORKERS = 4  # as many as the assignment has
-BATCHES = (64, 512)  # images per worker: with few of them an update is short, and the exchange counts for more
+BATCHES = (64, 512)  # images per worker: with fewer images an update is shorter, and the exchange matters more
 WAYS = {"alone": "no exchange", "wait": "waiting alone", "ours": "ours", "ddp": "DDP (Gloo)", "stock": "stock Horovod"}
 # The environment variables and the options of the loop, for each way that uses Horovod.
 HOROVOD = {

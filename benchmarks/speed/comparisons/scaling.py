@@ -22,8 +22,8 @@ from benchmarks.methods.ring_all_reduce import all_reduce_seconds, fit, ring
 from benchmarks.speed.tables import Table, told
 from cifar.support.environment import cores
 
-SIZES = (1, 2, 4, 8)
-BATCHES = {"strong": 512, "weak": 128}  # strong: of all workers together; weak: of each
+SIZES = (1, 2, 4, 8)  # numbers of workers
+BATCHES = {"strong": 512, "weak": 128}  # images per update: of all workers together (strong), of each one (weak)
 SMALL = 4096  # bytes of the small all-reduce: its time is mostly latency; the large one has the gradient's size
 CYCLE = {"HOROVOD_CYCLE_TIME": "1"}  # milliseconds: Horovod's own value
 BASE_RATE, WARMUP = 0.1, 0.25  # learning rate of one worker, and the warmup's share of the updates

@@ -21,7 +21,7 @@ from benchmarks.speed.tables import Table, told
 from cifar.support.horovodrun import running
 
 VARIANTS = {"bare": "empty caches", "again": "full caches, and all lessons"}
-COURSE_LESSONS = ("lesson 00_start_here", "lesson 08_assignment")  # what `make course` executes
+COURSE_LESSONS = ("lesson 00_start_here", "lesson 08_assignment")  # the lessons that `make course` executes
 # The largest number of minutes that a command may take in a variant. `make course` leads to the grade card.
 AIMS = {("bare", "make course"): 15, ("again", "make course"): 7, ("again", "make notebooks"): 12}
 REPOSITORY = Path(__file__).resolve().parents[3]
