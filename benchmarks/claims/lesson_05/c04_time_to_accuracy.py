@@ -5,8 +5,8 @@ made, and after as many updates. If several workers were worse in themselves, th
 at equal epochs.
 
 There are two schedules. With the first, the rate is constant, and both moments are read from one run. With the second,
-the rate falls to zero. It starts at twice the constant rate, so that the mean is the same. The noise of the last
-updates, which is smaller with a larger batch, then hides no difference. Here each moment is the end of a separate run.
+the rate falls to zero. It starts at twice the constant rate, so that the mean is the same. No difference is then hidden
+by the noise of the last updates, which is smaller with a larger batch. Here each moment is the end of a separate run.
 One worker after the time that several workers took is a separate run too.
 """
 

@@ -60,7 +60,7 @@ def _size(variant: str) -> int:
 
 
 def best_rate(rates: list[float], losses: list[float]) -> float:
-    """The rate of lowest loss: the vertex of a parabola in log(rate) through the three best neighbours.
+    """The rate of lowest loss: the vertex of a parabola in log(rate) through it and its neighbours.
 
     If the lowest loss is at an end of the grid, that rate is returned.
     """
