@@ -50,9 +50,7 @@ def run(profile: Profile, seeds: int, console: Console) -> None:
                 "settings": settings, "source_sha256": record.source_sha256, "seen": seen,
             }  # fmt: skip
             results.write(path, result)
-            console.print(
-                f"{variant} {seed}: {record['secret_accuracy']:.2%} in {record['seconds']:.0f} s", highlight=False
-            )
+            console.print(f"{variant} {seed}: {record.secret_accuracy:.2%} in {record.seconds:.0f} s", highlight=False)
 
 
 def summary(profile: Profile) -> dict[str, dict[str, float]]:
