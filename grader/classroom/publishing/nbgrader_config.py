@@ -17,6 +17,5 @@ c.ExchangeCollect.update = True  # a later submission replaces the one that was 
 c.ClearSolutions.code_stub = {"python": STUB}
 c.ExportApp.plugin_class = nbgrader_plugins.LmsExport
 c.AssignLatePenalties.plugin_class = nbgrader_plugins.PerDay
-c.PerDay.share = (
-    0.0  # of a notebook's score, per day that has begun after the due date: 0.1 takes off ten per cent per day
-)
+# The share of a notebook's score that is taken off for each day that has begun after the due date. 0.1 is ten per cent.
+c.PerDay.share = 0.0
