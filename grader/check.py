@@ -1,4 +1,4 @@
-"""This module grades one submission. It takes it in, runs it, gathers the evidence, judges it and reports the grade."""
+"""Grades one submission. The check takes it in, runs it, gathers the evidence, judges it and writes the reports."""
 
 import hashlib
 import shutil

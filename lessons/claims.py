@@ -1,4 +1,4 @@
-"""This module shows a claim's saved result in a notebook. It also repeats the claim's experiment at a small size."""
+"""Shows a claim's saved result in a notebook. It also repeats the claim's experiment at a small size."""
 
 import dataclasses
 import sys

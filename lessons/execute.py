@@ -1,4 +1,4 @@
-"""This module executes one solved lesson with papermill, unless this version of it has been executed before.
+"""Executes one solved lesson with papermill, unless this version of it has been executed before.
 
 An executed notebook appears whole or not at all. Its metadata say from which text and parameters it was made.
 """

@@ -1,4 +1,4 @@
-"""This module makes HTML pages of executed lessons, and an index with the results of the claims.
+"""Makes HTML pages of executed lessons, and an index with the results of the claims.
 
 No page needs a script, a network or another file. Formulas become MathML, and pictures are part of the page. All pages
 have one style, `style.css`.

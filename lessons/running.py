@@ -1,4 +1,4 @@
-"""This module runs a lesson script with real workers from a notebook, and shows its output and a bar over the epochs.
+"""Runs a lesson script with real workers from a notebook, and shows its output and a bar over the epochs.
 
 lines = horovodrun("cifar_base.py", 4, epochs=2, images=4096)
 """

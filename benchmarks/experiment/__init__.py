@@ -1,1 +1,1 @@
-"""This package defines experiments, runs them, and keeps, compares and draws their results."""
+"""Defines experiments, runs them, and keeps, compares and draws their results."""

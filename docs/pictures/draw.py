@@ -1,4 +1,4 @@
-"""This module draws the course's layers, the grader's rooms, and the way of a submission through a check."""
+"""Draws the course's layers, the grader's rooms, and the way of a submission through a check."""
 
 from itertools import groupby
 

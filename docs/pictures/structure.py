@@ -1,4 +1,4 @@
-"""This module reads the structure of the code without importing it.
+"""Reads the structure of the code without importing it.
 
 The layers and rooms come from the contracts of import-linter in `pyproject.toml`. The steps of a check come from the
 calls in `grader/check.py` and from the return annotations of the functions that it calls.

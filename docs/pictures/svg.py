@@ -1,4 +1,4 @@
-"""This module draws boxes and arrows as SVG."""
+"""Draws boxes and arrows as SVG."""
 
 from xml.etree import ElementTree
 

@@ -1,4 +1,4 @@
-"""This module grades a batch's submissions in slots. A slot is a process that makes one four-worker run at a time.
+"""Grades a batch's submissions in slots. A slot is a process that makes one four-worker run at a time.
 
 A machine has one slot per four GPUs, or without GPUs one slot per four cores, and always at least one. A slot is a Dask
 worker with one thread. It is tied to its share of the cores and GPUs, so that runs at the same time do not slow each

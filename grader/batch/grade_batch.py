@@ -51,8 +51,8 @@ class BatchOptions:
     `submissions`: a folder whose entries, folders or archives, are the submissions. `output`: the folder of the
     reports, the results and the journal. `profile`: the name of the runs' size. `key`: any text, which re-keys classes,
     colours and test images. None takes the journal's key, or draws a new one. `seed`: the seed that submissions are
-    given. `scheduler`: the address of a Dask scheduler, or None to grade on this machine. `rerun`: whether submissions
-    that have a result are graded again.
+    given. `scheduler`: the address of a Dask scheduler, or None to grade on this machine. `sandbox`: False runs the
+    submissions with all rights of this user. `rerun`: whether submissions that have a result are graded again.
     """
 
     submissions: Path

@@ -1,4 +1,4 @@
-"""This module compares an answer with the right one within a tolerance. It does not tell the right answer."""
+"""Compares an answer with the right one within a tolerance. It does not tell the right answer."""
 
 import math
 from dataclasses import dataclass

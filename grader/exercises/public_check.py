@@ -1,4 +1,4 @@
-"""This module tries a learner's function on public test cases. The check cell in a lesson's notebook calls it."""
+"""Tries a learner's function on public test cases. The check cell in a lesson's notebook calls it."""
 
 import contextlib
 import sys

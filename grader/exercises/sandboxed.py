@@ -1,4 +1,4 @@
-"""This module grades learners' functions. Their cells run in the sandbox, and only the results of the calls come back.
+"""Grades learners' functions. Their cells run in the sandbox, and only the results of the calls come back.
 
 The test cases are drawn for a key that the learner does not know. Learners use `public_check` instead.
 """

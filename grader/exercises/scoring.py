@@ -1,4 +1,4 @@
-"""This module scores the results of an exercise's calls. It names the points by group and the likely mistake."""
+"""Scores the results of an exercise's calls. It names the points by group and the likely mistake."""
 
 from collections import Counter
 from collections.abc import Iterator

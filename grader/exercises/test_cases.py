@@ -1,4 +1,4 @@
-"""This module draws an exercise's test suite: test cases, right results, and the results of common mistakes.
+"""Draws an exercise's test suite: test cases, right results, and the results of common mistakes.
 
 The grader draws a suite for a secret key. Learners have no references, so `public.json` holds the suites that were
 drawn for the key "public".

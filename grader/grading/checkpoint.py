@@ -1,4 +1,4 @@
-"""This module reads a run's files. It measures the checkpoint on test images, and it reads the metrics."""
+"""Reads a run's files. It measures the checkpoint on test images, and it reads the metrics."""
 
 import json
 import math

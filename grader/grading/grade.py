@@ -1,4 +1,4 @@
-"""This module judges one run by the rubric. It turns the evidence into a report."""
+"""Judges one run by the rubric. It turns the evidence into a report."""
 
 import platform
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""This module compares the workers' gradients, and the weights that these gradients gave."""
+"""Compares the workers' gradients, and the weights that these gradients gave."""
 
 import math
 import statistics

@@ -1,4 +1,4 @@
-"""This module finds out from the workers' logs how they divided the training images among themselves."""
+"""Finds out from the workers' logs how they divided the training images among themselves."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""This module builds the learners' notebooks from the lessons' texts: `python -m grader build [--check]`.
+"""Builds the learners' notebooks from the lessons' texts: `python -m grader build [--check]`.
 
 A lesson is `solutions/NN_name.py` in jupytext's percent format. `notebooks/NN_name.ipynb` is generated from it, and
 changes there are lost. A lesson has these kinds of cells:

@@ -1,4 +1,4 @@
-"""This module copies the part of the repository that learners get.
+"""Copies the part of the repository that learners get.
 
 They get all that runs. They do not get the solutions, the hidden test cases and the tests.
 """

@@ -1,4 +1,4 @@
-"""This module writes the report of one check as a page. The HTML file needs no script, no network and no other file."""
+"""Writes the report of one check as a page. The HTML file needs no script, no network and no other file."""
 
 from pathlib import Path
 

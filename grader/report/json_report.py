@@ -1,4 +1,4 @@
-"""This module writes the report of one check as JSON, for programs."""
+"""Writes the report of one check as JSON, for programs."""
 
 import json
 from dataclasses import asdict

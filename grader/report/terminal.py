@@ -1,4 +1,4 @@
-"""This module shows a report in the terminal as a grade card."""
+"""Shows a report in the terminal as a grade card."""
 
 from rich.console import Console
 from rich.table import Table

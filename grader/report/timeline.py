@@ -1,4 +1,4 @@
-"""This module reads Horovod's timeline and picks one update out of it.
+"""Reads Horovod's timeline and picks one update out of it.
 
 The timeline is a Chrome trace that rank 0 writes. Its end is often missing, because the run ended first.
 """

@@ -1,4 +1,4 @@
-"""This module runs a command in a bubblewrap sandbox.
+"""Runs a command in a bubblewrap sandbox.
 
 The command can use no network except its own loopback. Its root is read-only and holds little more than Python. It has
 its own process ids and no privileges, and it starts with a small environment that the grader chooses. Its memory and

@@ -21,7 +21,7 @@ class IsolationError(GraderError):
 
 
 class Isolation(ABC):
-    """This class holds one command. `start` launches the command, and it ends when the `with` block is left.
+    """Holds one command. `start` launches the command, and it ends when the `with` block is left.
 
     `paths` says where the run's source and data lie on this machine. `inside` has the paths as the command sees them.
     `written` has the paths where the grader can read what the command writes, while it runs. `process` is the process

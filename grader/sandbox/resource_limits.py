@@ -1,4 +1,4 @@
-"""This module limits the memory, the processes and the cores of a whole run.
+"""Limits the memory, the processes and the cores of a whole run.
 
 It uses control groups of version 2 or 1. If neither can be used, it uses rlimits.
 """

@@ -1,4 +1,4 @@
-"""This module runs a short program in isolation on a learner's work. It brings back one file of limited size."""
+"""Runs a short program in isolation on a learner's work. It brings back one file of limited size."""
 
 import tempfile
 import time

@@ -1,4 +1,4 @@
-"""This module says where one run keeps its files."""
+"""Says where one run keeps its files."""
 
 import shutil
 from dataclasses import dataclass

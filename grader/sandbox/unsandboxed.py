@@ -1,4 +1,4 @@
-"""This module runs your own command as you. It isolates the command from nothing."""
+"""Runs your own command as you. It isolates the command from nothing."""
 
 import contextlib
 import subprocess
@@ -12,7 +12,7 @@ from grader.sandbox.isolation import Isolation, environment, gpus_exchange
 
 
 class Unsandboxed(Isolation):
-    """This class runs a command as you. At the end it looks for the command's processes and kills them."""
+    """Runs a command as you. At the end it looks for the command's processes and kills them."""
 
     description = "none: it ran as you, with your files and network"
 

@@ -1,4 +1,4 @@
-"""This module reads a submission: a folder, a .zip, .tar or .tar.gz archive, or `train.py` itself.
+"""Reads a submission: a folder, a .zip, .tar or .tar.gz archive, or `train.py` itself.
 
 A submission may be hostile. It is unpacked only in memory, links are not followed, and every size is limited.
 """

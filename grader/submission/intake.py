@@ -1,4 +1,4 @@
-"""This module takes in a submission. It becomes a clean folder of regular files, with `train.py` at its top.
+"""Takes in a submission. It becomes a clean folder of regular files, with `train.py` at its top.
 
 A submission counts as hostile. The names, the types, the sizes and the number of its files are checked while they are
 read. This module writes each file of the clean folder itself.

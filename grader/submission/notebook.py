@@ -1,4 +1,4 @@
-"""This module reads the answers in a notebook that a learner handed in.
+"""Reads the answers in a notebook that a learner handed in.
 
 An answer is the source of a cell whose id the grader knows. Nothing in the notebook is executed here. Only these
 sources are used, so other changes in the notebook do not matter.

@@ -1,4 +1,4 @@
-"""This module reads the options that the lesson scripts share."""
+"""Reads the options that the lesson scripts share."""
 
 import argparse
 import os

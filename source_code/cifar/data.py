@@ -1,4 +1,4 @@
-"""This module loads CIFAR-10 as tensors, and shuffles, shards, batches and augments it.
+"""Loads CIFAR-10 as tensors, and shuffles, shards, batches and augments it.
 
 Each function works on a whole tensor of images at once, never on one image after another.
 """

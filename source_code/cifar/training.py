@@ -1,4 +1,4 @@
-"""This module trains and evaluates a network, and writes a run's metrics and weights.
+"""Trains and evaluates a network, and writes a run's metrics and weights.
 
 It is the same with one worker and with many.
 """

@@ -1,4 +1,4 @@
-"""This module gives each worker process its device and threads, and waits for gradients.
+"""Gives each worker process its device and threads, and waits for gradients.
 
 Workers that share cores must leave them to each other. This is done in four ways:
 

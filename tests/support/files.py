@@ -1,4 +1,4 @@
-"""This module writes folders of small text files."""
+"""Writes folders of small text files."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""This module makes up a right run. Tests change its parts and check what the rubric and the report say about it."""
+"""Makes up a right run. Tests change its parts and check what the rubric and the report say about it."""
 
 import dataclasses
 import random

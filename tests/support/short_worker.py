@@ -1,4 +1,4 @@
-"""This module makes the log of a worker. Only its images and its weights matter."""
+"""Makes the log of a worker. Only its images and its weights matter."""
 
 from grader.run import worker_log
 

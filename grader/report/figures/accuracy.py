@@ -1,4 +1,4 @@
-"""This module draws the test accuracy that the run reported, and the accuracy that the grader measured."""
+"""Draws the test accuracy that the run reported, and the accuracy that the grader measured."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""This module turns numbers that a submission wrote into curves of limited length."""
+"""Turns numbers that a submission wrote into curves of limited length."""
 
 import math
 from collections.abc import Iterable, Sequence

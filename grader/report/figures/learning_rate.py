@@ -1,4 +1,4 @@
-"""This module draws the learning rate of each worker by update."""
+"""Draws the learning rate of each worker by update."""
 
 import math
 

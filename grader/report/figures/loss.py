@@ -1,4 +1,4 @@
-"""This module draws the training loss of each worker by update."""
+"""Draws the training loss of each worker by update."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""This module draws from Horovod's timeline when each gradient of one update was exchanged."""
+"""Draws from Horovod's timeline when each gradient of one update was exchanged."""
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure

@@ -1,4 +1,4 @@
-"""This module draws which worker used which training image."""
+"""Draws which worker used which training image."""
 
 import math
 from itertools import chain, islice

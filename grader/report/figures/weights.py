@@ -1,4 +1,4 @@
-"""This module draws whether the workers have equal weights after each update."""
+"""Draws whether the workers have equal weights after each update."""
 
 from itertools import pairwise, zip_longest
 

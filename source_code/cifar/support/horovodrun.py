@@ -1,4 +1,4 @@
-"""This module starts programs with several workers, reads the launcher's output, and ends all processes of a run."""
+"""Starts programs with several workers, reads the launcher's output, and ends all processes of a run."""
 
 import contextlib
 import os

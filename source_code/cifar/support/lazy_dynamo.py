@@ -1,4 +1,4 @@
-"""This module delays the import of PyTorch's compiler, `torch._dynamo`, which training does not need.
+"""Delays the import of PyTorch's compiler, `torch._dynamo`, which training does not need.
 
 Every optimizer imports it before its first step, only to tell the compiler not to compile the step. Nothing is compiled
 here. The import takes as long as importing PyTorch itself. With four workers on two cores it takes 2 to 4 seconds of
@@ -16,7 +16,7 @@ COMPILER = "torch._dynamo"
 
 
 class _Later(ModuleType):
-    """This module replaces the compiler while nothing is compiled. The real module is imported when it is needed."""
+    """Replaces the compiler while nothing is compiled. The real module is imported when it is needed."""
 
     @staticmethod
     def graph_break(*args: object, **kwargs: object) -> None:
