@@ -110,13 +110,16 @@ def _measured(
         launches = [list(paths)] if claim.run_all else [[variant] for variant in paths]
         for variants in launches:
             started = time.perf_counter()
-            values = (
-                claim.run_all(seed, settings)
-                if claim.run_all
-                else {variants[0]: claim.run(variants[0], seed, settings)}
-            )
+            values = _run(claim, variants, seed, settings)
             seconds = (time.perf_counter() - started) / len(variants)
             yield from ((variant, seed, paths[variant], values[variant], seconds) for variant in variants)
+
+
+def _run(claim: Claim, variants: list[str], seed: int, settings: Settings) -> dict[str, Values]:
+    """Measure variants that share one launch. Without `run_all` this is a single variant."""
+    if claim.run_all:
+        return claim.run_all(seed, settings)
+    return {variant: claim.run(variant, seed, settings) for variant in variants}
 
 
 def missing(
