@@ -16,11 +16,15 @@ from cifar.support.environment import stop
 from grader.common import contract
 
 QUICK = Path("runs") / "benchmarks"  # the results of quick runs are not committed
-AGAIN = Path("runs") / "again"  # repeated runs are kept here, so that the committed results stay as they are
+RERUN = Path("runs") / "again"  # repeated runs are kept here, so that the committed results stay as they are
 
 
 def main() -> int:
-    """Run the command. The exit status is 0 if it succeeds, 1 if it does not, and 130 after Ctrl-C."""
+    """Run the command and return its exit status.
+
+    It is 0 if everything has a result and is as the course says, 1 if not, and 130 after Ctrl-C. A wrong request ends
+    the program with 2.
+    """
     args = _parse()
     # A termination signal ends the current run, as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -116,7 +120,7 @@ def _claim(args: argparse.Namespace, console: Console) -> bool:
 
 
 def _results(args: argparse.Namespace) -> Path:
-    return QUICK if args.quick else AGAIN if args.rerun else results.RESULTS
+    return QUICK if args.quick else RERUN if args.rerun else results.RESULTS
 
 
 def _say(console: Console):
@@ -202,7 +206,7 @@ def _add_rounds(parser: argparse.ArgumentParser) -> None:
 def _add_sizes(parser: argparse.ArgumentParser, small: str) -> None:
     add = parser.add_mutually_exclusive_group().add_argument
     add("--quick", action="store_true", help=f"{small}; results go to {QUICK}")
-    add("--rerun", action="store_true", help=f"repeat what has a committed result, at full size; results go to {AGAIN}")
+    add("--rerun", action="store_true", help=f"repeat what has a committed result, at full size; results go to {RERUN}")
 
 
 def _add_claim(parser: argparse.ArgumentParser) -> None:

@@ -28,7 +28,7 @@ from cifar.support.environment import stop
 
 FOLDER = results.RESULTS / "endings"
 LAUNCH_SECONDS = 300  # a launch takes about 5 seconds, so one that takes longer than this hangs
-KEPT_LINES = 5  # how many of the last lines of a failed launch are kept: enough to recognise the failure
+KEPT_LINES = 5  # how many of the last lines of a failed launch are kept
 FIRST_IMPORT = "import torch.distributed.nn"  # without this line the group's threads outlive its end
 LATE = "with_ddp, late import"
 

@@ -75,16 +75,16 @@ class Executed:
     kept: bool = False
 
 
-def execute(source: Path, parameters: dict, folder: Path, again: bool = False) -> Executed:
+def execute(source: Path, parameters: dict, folder: Path, rerun: bool = False) -> Executed:
     """Execute the solved notebook of a lesson's text. It is written to `folder`, and its cells also run there.
 
-    A notebook that was executed before with the same text and parameters is kept, unless `again`. Raises CellError if a
+    A notebook that was executed before with the same text and parameters is kept, unless `rerun`. Raises CellError if a
     cell fails. The notebook up to this cell is then kept as `<name>.failed.ipynb`. Raises build.LessonError if the text
     is not a lesson.
     """
     notebook = build.solved(source)
     made_from = _digest(notebook, parameters)
-    if not again and (earlier := kept(source, folder)) and _note(earlier.path)["made_from"] == made_from:
+    if not rerun and (earlier := kept(source, folder)) and _note(earlier.path)["made_from"] == made_from:
         return earlier
     path, part = _path(source, folder), folder / f".{source.stem}.part.ipynb"
     folder.mkdir(parents=True, exist_ok=True)

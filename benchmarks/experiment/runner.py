@@ -93,6 +93,7 @@ def measure(
     if old := sum(path.exists() for _, _, path in todo):
         said(f"{claim.id}: {old} of its results have smaller settings or are another machine's, and are measured anew")
     for number, (variant, seed, path, values, seconds) in enumerate(_measured(claim, settings, todo), 1):
+        # "arm" is the variant. The key is older than this word, and many results have it.
         content = {"claim": claim.id, "arm": variant, "seed": seed, "settings": settings, "values": values}
         results.write(path, {**content, "seconds": round(seconds, 2)})
         said(f"{claim.id} {variant}, seed {seed}: {seconds:.1f} s ({number} of {len(todo)})")

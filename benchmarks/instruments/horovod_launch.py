@@ -14,7 +14,7 @@ from cifar.support.environment import cores
 from cifar.support.horovodrun import last_lines, running
 
 SECONDS = 1800  # an experiment that takes longer is taken to hang
-SHOWN_LINES = 25  # how many of the last lines of failed workers are shown: enough for a traceback
+SHOWN_LINES = 25  # how many of the last lines of failed workers are shown
 # Horovod's own cycle times in milliseconds. They replace those that the course chooses.
 AS_IT_IS = {"HOROVOD_CYCLE_TIME": "1", "HOROVOD_IDLE_CYCLE_TIME": "0"}
 

@@ -16,7 +16,7 @@ from torch.nn import functional as F
 
 from benchmarks.instruments.simulated_workers import Data
 from cifar.data import Split, load, normalise
-from cifar.workers import POLL_SECONDS, autocast, use_device
+from cifar.workers import POLL_SECONDS, Arithmetic, autocast, use_device
 
 
 def data(device: str, images: int = 50_000, test_images: int = 10_000) -> Data:
@@ -102,7 +102,7 @@ def spread(net: nn.Module) -> float:
     return (mean((mine - centre).square().sum(), "spread.square").sqrt() / centre.norm()).item()
 
 
-def loss_of(net: nn.Module, images: Tensor, labels: Tensor, arithmetic=autocast) -> Tensor:
+def loss_of(net: nn.Module, images: Tensor, labels: Tensor, arithmetic: Arithmetic = autocast) -> Tensor:
     """The mean loss of uint8 images `(B, 3, 32, 32)`.
 
     `arithmetic` chooses the number format, as `autocast` does: bfloat16 where that is faster.

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cifar.data import MEAN, STD
+from cifar.data import MEAN, STD, flip
 
 Change = Callable[[Tensor], Tensor]
 
@@ -26,8 +26,7 @@ def random_crop(images: Tensor, pixels: int = 4) -> Tensor:
 
 def random_flip(images: Tensor) -> Tensor:
     """Exchange left and right in each image with probability 1/2."""
-    mirror = torch.rand(len(images)).to(images.device) < 0.5
-    return torch.where(mirror.view(-1, 1, 1, 1), images.flip(-1), images)
+    return flip(images, torch.rand(len(images)) < 0.5)
 
 
 def random_brightness(images: Tensor, max_change: float = 63) -> Tensor:

@@ -76,7 +76,7 @@ def peer(way: str, network: str, batch_size: int, updates: int) -> float:
     wrapped = DistributedDataParallel(net, forward_sync_buffers=False) if way == "ddp" else net
     optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
     data = endless(train, rank, size, batch_size)
-    wait = (lambda optimizer: dist.barrier()) if way == "wait" else no_wait
+    wait = (lambda optimizer: dist.barrier()) if way == "wait" else workers.wait_for_gradients
     duration = seconds(wrapped, optimizer, data, updates, dist.barrier, wait)
     if way == "alone":
         _compute_on(net, optimizer, data)
@@ -113,7 +113,7 @@ def endless(train: Split, rank: int, size: int, batch_size: int) -> Iterator[tup
 
 def seconds(
     net: nn.Module, optimizer: Optimizer, data: Iterator, updates: int, begin: Callable[[], object],
-    wait: Callable[[Optimizer], None] = no_wait,
+    wait: Callable[[Optimizer], None] = workers.wait_for_gradients,
 ) -> float:  # fmt: skip
     """The seconds of `updates` updates.
 

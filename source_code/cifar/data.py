@@ -102,8 +102,9 @@ def shard(order: Tensor, rank: int, size: int) -> Tensor:
 
     The parts are disjoint, so the workers together use each image at most once. All parts are equally long, because a
     worker with one batch more than the others would wait for them for ever. For this, up to `size - 1` indices at the
-    end of `order` are left out. Batch `k` of all workers together holds the same images as batch `k` of one worker
-    whose batches are `size` times larger. Raises ValueError unless `0 <= rank < size`.
+    end of `order` are left out. They are others in each epoch, because the order changes. Batch `k` of all workers
+    together holds the same images as batch `k` of one worker whose batches are `size` times larger. Raises ValueError
+    unless `0 <= rank < size`.
     """
     if not 0 <= rank < size:
         raise ValueError(f"rank {rank} of {size} workers: ranks run from 0 to size - 1")

@@ -109,8 +109,6 @@ class TestTimeAugmentation(nn.Module):
     outputs as the network.
     """
 
-    __test__ = False  # Without this, pytest would take the class for a test, because its name begins with "Test".
-
     def __init__(self, net: nn.Module):
         super().__init__()
         self.net = net

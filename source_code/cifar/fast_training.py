@@ -28,7 +28,7 @@ class Settings:
     rate_batch: int = 1024  # images: the option --lr is the learning rate for this global batch
     momentum: float = 0.85  # the momentum of SGD in Nesterov's form
     bias_factor: float = 64  # the learning rate of batch normalisation's biases, divided by that of the weights
-    decay: float = 0.002  # the share by which one update at the full learning rate shrinks a weight
+    decay: float = 0.002  # weight decay times the full learning rate, before momentum
     label_smoothing: float = 0.2  # the share of a label that is spread over all classes
     crop_shift: int = 2  # pixels: the largest shift of a crop
     whitening_epochs: int = 3  # epochs: after these, the bias of the whitening convolution is no longer trained
@@ -49,26 +49,28 @@ def train(
     hvd.init()
     device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
     torch.manual_seed(args.seed + hvd.rank())
-    train, test = load(args.data_dir, device, args.images, args.test_images)
+    train_set, test_set = load(args.data_dir, device, args.images, args.test_images)
     plan = plans[device.type]
     net = FastNet(plan.widths).to(device)
-    whiten(net, normalise(train.images[:WHITENING_IMAGES]))
+    whiten(net, normalise(train_set.images[:WHITENING_IMAGES]))
     optimizer = _optimizer(net, args.lr * args.batch_size * hvd.size() / SETTINGS.rate_batch)
     hvd.broadcast_parameters(net.state_dict(), root_rank=0)
-    updates_an_epoch = updates_per_epoch(len(train), args.batch_size, hvd.size())
+    updates_an_epoch = updates_per_epoch(len(train_set), args.batch_size, hvd.size())
     updates = args.epochs * updates_an_epoch
     scheduler = _scheduler(optimizer, updates_an_epoch, updates)
     lookahead, update = Lookahead(net), 0
     # Each worker draws the same flips, because the generator has the same seed on all workers.
-    flipped = torch.rand(len(train), generator=torch.Generator().manual_seed(args.seed)) < 0.5
+    flipped = torch.rand(len(train_set), generator=torch.Generator().manual_seed(args.seed)) < 0.5
 
     record = training.Record(args, write=hvd.rank() == 0)
     for epoch in range(args.epochs):
         net.train()
-        net.pixels = plan.pixels(epoch, args.epochs)  # This size is used in this epoch's evaluation, too.
-        order, total, count = shuffle(len(train), args.seed, epoch), torch.zeros((), device=device), 0
+        net.pixels = plan.pixels(
+            epoch, args.epochs
+        )  # The epoch's evaluation uses this size too: a network knows one at a time.
+        order, total, count = shuffle(len(train_set), args.seed, epoch), torch.zeros((), device=device), 0
         for indices in shard(order, hvd.rank(), hvd.size()).split(args.batch_size):
-            images, labels = train.batch(indices)
+            images, labels = train_set.batch(indices)
             # An image that is flipped in one epoch is not flipped in the next one (airbench's "alternating flip").
             images = flip(crop(images, SETTINGS.crop_shift), flipped[indices] ^ (epoch % 2 == 1))
             with arithmetic(device):
@@ -85,10 +87,10 @@ def train(
         if epoch == args.epochs - 1:
             lookahead.update(1.0)
         hvd.grouped_allreduce_(training.running_statistics(net))
-        mine = torch.arange(hvd.rank(), len(test), hvd.size())
-        correct = training.count_correct(plan.evaluated(net), test, mine, arithmetic=arithmetic)
+        mine = torch.arange(hvd.rank(), len(test_set), hvd.size())
+        correct = training.count_correct(plan.evaluated(net), test_set, mine, arithmetic=arithmetic)
         correct = hvd.allreduce(correct, op=hvd.Sum)
-        record.add(scheduler.get_last_lr()[0], hvd.allreduce(total / count), correct / len(test), len(order))
+        record.add(scheduler.get_last_lr()[0], hvd.allreduce(total / count), correct / len(test_set), len(order))
     if hvd.rank() == 0:
         training.save(net, args.output_dir)
 

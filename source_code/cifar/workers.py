@@ -7,7 +7,7 @@ Workers that share cores must leave them to each other. This is done in four way
 - Horovod's workers agree on work less often, and hardly ever while there is none (`cifar.support.environment`).
 - With `groups=1` in its script, a worker sends all gradients in one buffer.
 
-Lesson 04 shows what each of these is worth. None of them changes the sums.
+Lesson 04 shows what each of these is worth. At most the order of the sums changes.
 """
 
 import ctypes
@@ -23,8 +23,8 @@ from cifar.support.lazy_dynamo import put_off_compiler
 
 Arithmetic = Callable[[torch.device], AbstractContextManager]  # It gives the number format to compute in on a device.
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # These are glibc's numbers for two options of its allocator, from malloc.h.
-# A waiting worker asks once per millisecond. An update on a CPU takes hundreds of milliseconds, so that costs no time.
-# It is long enough for other workers to use the core.
+# A waiting worker asks once per millisecond. That is short beside an update on a CPU, and long enough for other workers
+# to use the core.
 POLL_SECONDS = 0.001
 
 put_off_compiler()  # This happens on import, because every optimizer would import the compiler before its first step.

@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # The largest size of a part. A call may carry 64 MB, and this leaves room in it for the course's own files.
 PART_BYTES = 55_000_000
 AIRBENCH = "airbench==0.1.8"  # On a GPU, `cifar_fast.py` is compared with this package.
-# These are the names of wheels for Linux on x86-64 that pip accepts, the newest first.
+# These are the names of wheels for Linux on x86-64 that pip accepts, in the new form and in the old one.
 MANYLINUX = [f"manylinux_2_{minor}_x86_64" for minor in (28, 27, 26, 24, 17, 12, 5)] + [
     f"manylinux{year}_x86_64" for year in (2014, 2010, 1)
 ]

@@ -27,7 +27,7 @@ from pathlib import Path
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPTS = REPOSITORY / "source_code"
 WORKERS = 4  # The lessons use this many workers. Here they share one GPU.
-LAST_LINES = 12  # This many lines of each step's output are kept in trial.json, enough to see why a step failed.
+LAST_LINES = 12  # This many of the last lines of each step's output are kept in trial.json.
 AIRBENCH = "-m pip install -q --no-deps --no-build-isolation airbench==0.1.8"
 VERSIONS = """\
 import torch, horovod.torch as hvd

@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch import nn
 
+from cifar import fast
 from cifar.data import crop, flip, load, normalise
 from cifar.fast import (
     PATCH,
     PLANS,
     FastNet,
     Lookahead,
-    TestTimeAugmentation,
     pixels,
     triangular_schedule,
     whiten,
@@ -32,7 +32,7 @@ def test_images_become_logits(device: str, millions: float):
 def test_cores_see_smaller_images_first_and_are_evaluated_on_images_as_they_are():
     net = FastNet(WIDTHS)
     assert PLANS["cpu"].evaluated(net) is net and PLANS["cpu"].pixels(0, 10) == 20
-    assert isinstance(PLANS["cuda"].evaluated(net), TestTimeAugmentation) and PLANS["cuda"].pixels(0, 10) == 32
+    assert isinstance(PLANS["cuda"].evaluated(net), fast.TestTimeAugmentation) and PLANS["cuda"].pixels(0, 10) == 32
 
 
 def test_test_time_augmentation_flips_and_shifts_by_a_pixel():
@@ -47,8 +47,8 @@ def test_test_time_augmentation_flips_and_shifts_by_a_pixel():
     read.weight.data[0, 0, 3, 2] = 1.0
     at = image[0, 0]
     expected = (at[3, 2] + at[3, 3]) / 4 + (at[2, 1] + at[2, 2]) / 8 + (at[4, 3] + at[4, 4]) / 8
-    assert TestTimeAugmentation(read)(image).item() == expected
-    assert not TestTimeAugmentation(read).eval().net.training
+    assert fast.TestTimeAugmentation(read)(image).item() == expected
+    assert not fast.TestTimeAugmentation(read).eval().net.training
 
 
 def test_early_epochs_see_smaller_images_and_the_last_never():

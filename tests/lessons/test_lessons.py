@@ -46,6 +46,11 @@ def test_a_script_runs_with_two_workers_and_its_output_is_seen(cifar10: Path, tm
     assert f"2 workers on the CPU, {max(1, cores() // 2)} thread" in said
 
 
+def test_the_fast_script_runs_with_two_workers(cifar10: Path, tmp_path: Path):
+    lines = lessons.horovodrun("cifar_fast.py", 2, **TINY, output=tmp_path)
+    assert [line["epoch"] for line in lines] == [1, 2]
+
+
 def test_one_worker_is_plain_python_in_the_folder_of_the_notebook(cifar10: Path, tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lines = lessons.horovodrun("cifar_single.py", 1, **TINY)
@@ -231,10 +236,10 @@ def test_nbgrader_reads_the_points_of_a_check(made_up: execute.Executed):
 def test_what_was_executed_is_kept_until_text_or_parameters_change(tmp_path: Path):
     source, runs = lesson(tmp_path, "01_words.py", f"{OPENING}\n{PARAMETERS}"), tmp_path / "runs"
 
-    def is_kept(workers: int = 2, again: bool = False) -> bool:
-        return execute.execute(source, {"workers": workers}, runs, again).kept
+    def is_kept(workers: int = 2, rerun: bool = False) -> bool:
+        return execute.execute(source, {"workers": workers}, runs, rerun).kept
 
-    assert [is_kept(), is_kept(), is_kept(again=True), is_kept(workers=4), is_kept(workers=4)] == [
+    assert [is_kept(), is_kept(), is_kept(rerun=True), is_kept(workers=4), is_kept(workers=4)] == [
         False, True, False, False, True,
     ]  # fmt: skip
     source.write_text(source.read_text() + "1 + 1\n")

@@ -19,7 +19,7 @@ from benchmarks.experiment.intervals import deviation, mean_std
 from benchmarks.experiment.plots import panels
 
 RATES, BATCHES = (0.05, 0.1, 0.2), (8, 32, 128)  # every rate is combined with every batch size
-START = (-1.0, 0.6)  # weights before the first step: far enough from the minimum to draw a path
+START = (-1.0, 0.6)  # weights before the first step
 SHOWN, SHOWN_RATE, SHOWN_BATCH = 150, 0.1, 8  # the paths in the figure: their updates, their rate, SGD's batch size
 # Both times are in units of 1 / (rate x smallest curvature) updates.
 SETTLED = 3  # for SGD from the minimum: the scatter no longer grows after this time

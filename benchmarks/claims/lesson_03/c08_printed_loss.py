@@ -18,7 +18,7 @@ from cifar.data import augment, shard, shuffle
 from cifar.model import BootcampResNet
 from cifar.workers import wait_for_gradients
 
-NEAR = 0.25  # ratios within 25 % count as equal: over some hundred updates, chance changes a ratio by about 10 %
+NEAR = 0.25  # ratios within 25 % count as equal: chance changes it by 10 %, and √K is at least 1.41
 
 
 def losses(seed: int, batch_size: int, updates: int, device: str) -> dict[str, list]:

@@ -23,7 +23,7 @@ from benchmarks.speed.tables import Table, told
 from cifar.workers import autocast, use_device
 
 BATCH = 512  # images per update of both loops: that of the lessons
-MATRIX = 2048  # rows and columns of the matrices: large enough for the processor to reach its peak
+MATRIX = 2048  # rows and columns of the matrices
 PRODUCTS = 5  # matrix products that are timed; the fastest counts
 AIM = 0.80  # share of the peak that our step should reach
 FACTOR = 2.0  # how many times the plain loop's speed counts as "far faster"

@@ -1,1 +1,1 @@
-"""The course's own programs need these modules. The lessons do not explain them."""
+"""The course's own programs need these modules. A reader of the lesson scripts does not."""

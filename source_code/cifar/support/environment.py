@@ -25,7 +25,7 @@ def choose_cycles() -> None:
         os.environ.setdefault("HOROVOD_CYCLE_TIME", "5")
 
 
-choose_cycles()  # This happens on import, because every learner's program imports this before it calls hvd.init().
+choose_cycles()  # This happens on import: every program that imports `cifar.workers` passes here before hvd.init().
 
 
 def stop(message: str, program: str = "", status: int = 1) -> NoReturn:
