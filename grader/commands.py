@@ -1,4 +1,4 @@
-"""The commands of `python -m grader` that need no nbgrader. `cli` describes their options.
+"""The commands of `python -m grader` that are not for a class. `cli` describes their options.
 
 Each command returns its exit status, and imports what it needs when it runs. `__main__` reports a GraderError.
 """

@@ -50,26 +50,21 @@ def rooms() -> str:
 
 def check() -> str:
     """Draw the steps of a check, with a panel for each room, and the value that each step hands to the next."""
-    first, last = first_and_last()
-    sentences = [f"{step.function} in {step.room}/{step.module} returns {step.value or 'nothing'}" for step in steps()]
+    (first, last), all_steps = first_and_last(), steps()
+    sentences = [
+        f"{step.function} in {step.room}/{step.module} returns {step.value or 'nothing'}" for step in all_steps
+    ]
     picture = Picture("The way of a submission through a check", f"It begins with a {first}. {'. '.join(sentences)}.")
     picture.value(first, mono=False)
     picture.arrow()
-    for room, group in groupby(steps(), lambda step: step.room):
+    for room, group in groupby(all_steps, lambda step: step.room):
         in_room = list(group)
-        panel = picture.begin_panel(f"grader/{room}/")
-        for step in in_room:
-            picture.labelled(step.function.replace("_", " "), step.module, mono=True)
-            if step is not in_room[-1]:
-                picture.arrow()
-                if step.value:
-                    picture.value(step.value)
-                    picture.arrow()
-        picture.end_panel(panel)
-        picture.arrow()
-        if in_room[-1].value:
-            picture.value(in_room[-1].value)
-            picture.arrow()
+        with picture.panel(f"grader/{room}/"):
+            for step in in_room:
+                picture.labelled(step.function.replace("_", " "), step.module, mono=True)
+                if step is not in_room[-1]:
+                    picture.hand_on(step.value)
+        picture.hand_on(in_room[-1].value)
     picture.value(last)
     return picture.text()
 

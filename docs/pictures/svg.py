@@ -1,5 +1,7 @@
 """Draws boxes and arrows as SVG."""
 
+import contextlib
+from collections.abc import Iterator
 from xml.etree import ElementTree
 
 # All sizes are in pixels. A picture is 480 pixels wide. A phone shows it 358 pixels wide, and text of 15 pixels is then
@@ -62,15 +64,21 @@ class Picture:
         self._arrow(WIDTH / 2, self.y + 4, WIDTH / 2, self.y + ARROW_PIXELS - 4)
         self.y += ARROW_PIXELS
 
-    def begin_panel(self, name: str) -> ElementTree.Element:
-        """Draw a panel with a heading. All that is drawn before `end_panel` stands in the panel."""
+    def hand_on(self, value: str | None) -> None:
+        """Draw the way to the next step, and on it the value that this step hands on, if there is one."""
+        self.arrow()
+        if value:
+            self.value(value)
+            self.arrow()
+
+    @contextlib.contextmanager
+    def panel(self, name: str) -> Iterator[None]:
+        """Draw a panel with a heading around all that is drawn in the `with` block."""
         panel = self._box(self.left, self.width, 0, PALE)
         self._text(self.left + INSET, HEADING_HEIGHT, name, PALE, "start", mono=True)
         self.y += HEADING_HEIGHT
         self.left, self.width = MARGIN + INSET, WIDTH - 2 * (MARGIN + INSET)
-        return panel
-
-    def end_panel(self, panel: ElementTree.Element) -> None:
+        yield
         self.y += INSET
         self.left, self.width = MARGIN, WIDTH - 2 * MARGIN
         panel.set("height", f"{self.y - float(panel.get('y')):g}")

@@ -33,7 +33,7 @@ from grader.submission import intake
 from grader.submission.archives import SubmissionError
 
 JOURNAL = "journal.jsonl"
-MAX_SUBMISSIONS = 1_000  # several times the largest class: with more entries it is probably the wrong folder
+MAX_SUBMISSIONS = 1_000  # in one batch
 MAX_MESSAGE = 300  # characters of a message in the results
 MAX_NAME = 40  # characters of a name in the terminal, so that a table's row fits
 LOCK_SECONDS = 5  # the processes of a batch that was killed end within that time
@@ -119,8 +119,8 @@ class Batch:
         """Grade what has no result yet. Raises GraderError for what concerns the batch as a whole."""
         entries = _entries(self.options.submissions)
         with Journal(self.folder / JOURNAL, self.settings) as self.journal:
-            submissions = [submission for entry in entries if (submission := self._read(entry))]
-            waiting = [submission for submission in submissions if not self._take_known_result(submission)]
+            read = filter(None, map(self._read, entries))
+            waiting = [submission for submission in read if not self._take_known_result(submission)]
             self._say(f"{len(self.results)} of {len(entries)} submissions have a result")
             if waiting:
                 self._grade_all(waiting)

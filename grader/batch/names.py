@@ -1,4 +1,4 @@
-"""Names of submissions. A file's name can hold bytes that are no UTF-8, control characters or a path's parts."""
+"""Names of submissions. A file's name can hold bytes that are no UTF-8, and control characters."""
 
 import hashlib
 import os

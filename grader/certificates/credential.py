@@ -23,7 +23,7 @@ CHUNK = "openbadgecredential"  # the name of the picture's text chunk
 COURSE = "Distributed deep learning with Horovod"
 ALGORITHM = "EdDSA"
 DAYS_PER_YEAR = 365.25  # on average, with leap years
-MAX_BYTES = 8 * 2**20  # of a certificate's file, some thirty times what this module writes
+MAX_BYTES = 8 * 2**20  # of a certificate's file
 
 State = Literal["valid", "tampered", "expired", "unknown issuer", "no certificate"]
 

@@ -9,6 +9,7 @@ References add numbers with `math.fsum`. From version 3.12 on, Python's `sum` co
 the last digits of `public.json` would depend on the version.
 """
 
+import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -80,7 +81,12 @@ class Mistakes(list[Mistake]):
 
         def register(function: Callable) -> Callable:
             name = function.__name__.strip("_").replace("_", " ")
-            self.append(Mistake(name, lambda *values: function(self.arguments(*values)), sentence))
+
+            @functools.wraps(function)
+            def of_values(*values: object) -> object:
+                return function(self.arguments(*values))
+
+            self.append(Mistake(name, of_values, sentence))
             return function
 
         return register

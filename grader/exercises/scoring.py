@@ -1,4 +1,4 @@
-"""Scores the results of an exercise's calls. It names the points by group and the likely mistake."""
+"""Scores the results of an exercise's calls. It names points, differences and likely mistakes by group."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -160,14 +160,14 @@ def _advice(suite: TestSuite, wrong: list[ScoredCase], likely: list[str]) -> str
     return suite.sentences[named] if named else wrong[0].finding.advice
 
 
-def as_text(scored: Score) -> str:
+def as_text(score: Score) -> str:
     """Return a score as text for a terminal or a notebook's output."""
-    lines = [f"{scored.title}: {scored.points:g} of {scored.max} points"]
-    lines += [scored.note] if scored.note else []
-    for group in scored.groups:
+    lines = [f"{score.title}: {score.points:g} of {score.max} points"]
+    lines += [score.note] if score.note else []
+    for group in score.groups:
         sign = "ok   " if group.right == group.cases else "wrong"
         lines.append(f"{sign} {group.name}: {group.right} of {group.cases}")
-        details = [] if scored.note else [group.difference, group.advice]
+        details = [] if score.note else [group.difference, group.advice]
         lines += [f"      {text}" for text in details if text]
     if any("NameError" in text for text in lines):
         lines.append(f"Does it use another cell's names or imports? {ALONE}")

@@ -34,6 +34,14 @@ def handout(target: Path, repository: Path = REPOSITORY) -> None:
     Raises FileExistsError if `target` exists, and LessonError if a lesson cannot be built.
     """
     target.mkdir(parents=True)
+    try:
+        _copy(target, repository)
+    except BaseException:  # after an interrupt, too: the same command can then start again
+        shutil.rmtree(target)
+        raise
+
+
+def _copy(target: Path, repository: Path) -> None:
     for name in GIVEN:
         source = repository / name
         if source.is_dir():

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, Field, TypeAdapter
+from pydantic import Field, TypeAdapter
 
 from grader.common import untrusted
 from grader.common.contract import MAX_WORKER_LOG_BYTES
@@ -15,33 +15,20 @@ MAX_DEVICE_LENGTH, MAX_OPTIMIZER_LENGTH = 40, 80  # characters; PyTorch's own na
 MAX_LINE_BYTES = 65536  # of the last line, which is read while the run goes on
 
 
-def _check_first(line: First) -> First:
-    if line.bytes < 0 or line.size < 1:
-        raise ValueError("no weights have a negative size, and no run has less than one worker")
-    if len(line.device) > MAX_DEVICE_LENGTH or len(line.optimizer) > MAX_OPTIMIZER_LENGTH:
-        raise ValueError("the name of the device or of the optimizer is too long")
-    return line
+FIRST = TypeAdapter(First)
+LATER = TypeAdapter(Annotated[End | Update, Field(union_mode="left_to_right")])
 
 
-def _check_update(line: Update) -> Update:
-    if line.update < 1 or line.calls < 0 or min(line.images, default=0) < 0:
-        raise ValueError("updates are counted from 1, batches and images from 0")
-    return line
-
-
-def _check_end(line: End) -> End:
-    if line.end < 0:
-        raise ValueError("no worker makes a negative number of updates")
-    return line
-
-
-FIRST = TypeAdapter(Annotated[First, AfterValidator(_check_first)])
-LATER = TypeAdapter(
-    Annotated[
-        Annotated[End, AfterValidator(_check_end)] | Annotated[Update, AfterValidator(_check_update)],
-        Field(union_mode="left_to_right"),
-    ]
-)
+def _plausible(line: First | Update | End) -> bool:
+    """Whether the numbers and names of a line can be a worker's. The types of its fields are right already."""
+    match line:
+        case First():
+            names = len(line.device) <= MAX_DEVICE_LENGTH and len(line.optimizer) <= MAX_OPTIMIZER_LENGTH
+            return names and line.bytes >= 0 and line.size >= 1
+        case Update():
+            return line.update >= 1 and line.calls >= 0 and min(line.images, default=0) >= 0
+        case End():
+            return line.end >= 0
 
 
 @dataclass
@@ -80,10 +67,13 @@ def read_worker(path: Path) -> Worker:
 
 def _add(worker: Worker, text: bytes) -> bool:
     """Add one line to a worker. Returns whether more may follow. Raises ValueError if the line is malformed."""
-    if worker.first is None:
-        worker.first = FIRST.validate_json(text, strict=True)
+    kind = LATER if worker.first else FIRST
+    line = kind.validate_json(text, strict=True)
+    if not _plausible(line):
+        return False
+    if isinstance(line, First):
+        worker.first = line
         return True
-    line = LATER.validate_json(text, strict=True)
     if isinstance(line, End):
         worker.end = line
         return False

@@ -40,7 +40,7 @@ DISK_BYTES = 64 * 2**20
 
 
 class Bubblewrap(Isolation):
-    """This class is the sandbox for code that nobody trusts. The module's docstring says what it isolates."""
+    """Isolates code that nobody trusts, as the module's docstring says."""
 
     def __init__(self, paths: RunPaths, threads: int):
         super().__init__(paths, threads)

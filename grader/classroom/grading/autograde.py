@@ -56,13 +56,13 @@ def autograde(course: Course, options: AutogradeOptions, console: Console) -> Au
     grading = Autograding(course, options, console)
     grading.check_options()
     if options.source:
-        grading.import_submissions(options.source)
+        grading.take_in(options.source)
     submissions = grading.read_submissions()
     if options.force:
         grading.remove_records(submissions)
     waiting = grading.without_grade(submissions)
-    reports = grading.run_programs(waiting)
-    grading.grade_notebooks(waiting, reports)
+    if waiting:
+        grading.grade_notebooks(waiting, grading.program_reports(waiting))
     grading.update_late_penalties(submissions)
     grading.print_results(submissions)
     return AutogradeResult(grading.failures)
@@ -83,7 +83,7 @@ class Autograding:
         if wanted is not None and wanted not in released:
             raise CourseError(f"no assignment {wanted}; released are: {', '.join(released)}")
 
-    def import_submissions(self, source: Path) -> None:
+    def take_in(self, source: Path) -> None:
         """Import submissions from a folder or an archive, and print what was not imported."""
         count, ignored = import_submissions(source, self.course)
         self._say(f"taken in: {count} submissions")
@@ -124,7 +124,7 @@ class Autograding:
         grade = record.load(self.course.record(*submission.id))
         return bool(grade and (grade.source, grade.profile) == (submission.source, self.options.profile))
 
-    def run_programs(self, waiting: list[StudentSubmission]) -> dict[tuple[str, str], ProgramReport | None]:
+    def program_reports(self, waiting: list[StudentSubmission]) -> dict[tuple[str, str], ProgramReport | None]:
         """Run the four-worker programs. A report is None if the grader itself failed on it."""
         course, options = self.course, self.options
         assignments = {name for name in course.assignments if rebuild.earns_points(course, name, FOUR_WORKERS)}

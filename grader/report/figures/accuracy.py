@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from grader.grading.evidence import Evidence
 from grader.report.figures.curves import MAX_UPDATES, finite, sampled
-from grader.report.figures.picture import Picture, name_legend, new_axes, to_svg
+from grader.report.figures.picture import Picture, line_legend, new_axes, to_svg
 
 MEASURED_STYLES = (("worker-2", "s"), ("worker-1", "D"))  # each measured accuracy has a colour and a mark
 
@@ -28,9 +28,7 @@ def draw(evidence: Evidence) -> Picture:
         axes.plot(*sampled(reported), gid="worker-0", marker="o", markersize=4, linewidth=1.4, label="reported")
         axes.axhline(target, gid="target", linestyle="--", linewidth=1.2, label="target")
         _mark_measured(axes, max(1, len(reported)), measured)
-        handles, labels = axes.get_legend_handles_labels()
-        legend = figure.legend(handles, labels, loc="outside upper center", ncols=2, handlelength=2)
-        name_legend(legend, [handle.get_gid() for handle in handles])
+        line_legend(figure, axes, ncols=2)
 
     observed = _observe(target, reported, measured)
     return Picture("accuracy", title, expected, observed, to_svg("accuracy", title, 250, paint))

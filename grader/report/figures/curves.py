@@ -8,7 +8,7 @@ import numpy as np
 from grader.run.worker_log import Update, Worker
 
 MAX_UPDATES = 20_000  # updates; so many of a worker are looked at, and an honest worker makes less than 1,000
-MAX_POINTS = 150  # points of a curve; a picture is about 300 units wide, so more points could not be told apart
+MAX_POINTS = 150  # points of a curve, for a picture that is about 300 units wide
 MAX_MEANS = 70  # points of a curve that jumps from update to update; four such curves can then be told apart
 TOO_LARGE = 1e9  # a number of this size is not drawn; honest numbers are far below
 

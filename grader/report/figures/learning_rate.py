@@ -5,9 +5,10 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
+from grader.common.contract import WORKERS
 from grader.grading.evidence import Evidence
 from grader.report.figures.curves import any_finite, finite, in_words, limited_updates, missing_values, sampled
-from grader.report.figures.picture import Picture, new_axes, to_svg, worker_legend
+from grader.report.figures.picture import Picture, line_legend, new_axes, to_svg
 
 MAX_RATES = 64  # rates; so many of an update are looked at, and an optimizer has one for each parameter group
 
@@ -25,7 +26,7 @@ def draw(evidence: Evidence) -> Picture:
         for rank, curve in enumerate(curves):
             axes.plot(*sampled(curve), gid=f"worker-{rank}", linewidth=7.5 - 2 * rank, label=f"worker {rank}")
         axes.set_ylim(bottom=min(0, axes.get_ylim()[0]))
-        worker_legend(figure, axes)
+        line_legend(figure, axes, ncols=WORKERS, columnspacing=1)
 
     observed = _compare(curves) + missing_values(curves)
     return Picture("rate", title, expected, observed, to_svg("rate", title, 250, paint))

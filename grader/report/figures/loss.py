@@ -19,7 +19,7 @@ from grader.report.figures.curves import (
     missing_values,
     sampled,
 )
-from grader.report.figures.picture import Picture, new_axes, to_svg, worker_legend
+from grader.report.figures.picture import Picture, line_legend, new_axes, to_svg
 
 LINE_STYLES = (("-", "o"), ("--", "s"), ("-.", "^"), (":", "D"))  # the dashes and marks differ in grey print too
 NO_LOSS = "No worker's own loss was seen: none of PyTorch's loss modules computed one that is a number."
@@ -37,7 +37,7 @@ def draw(evidence: Evidence) -> Picture:
         axes = new_axes(figure, "update", "loss")
         for rank, curve in enumerate(curves):
             _line(axes, rank, *means(curve))
-        worker_legend(figure, axes)
+        line_legend(figure, axes, ncols=WORKERS, columnspacing=1)
 
     ends = [in_words(mean(curve[-max(1, len(curve) // 10) :]), ".3g") for curve in curves]
     observed = f"Mean over the last tenth of the updates, worker 0 to {WORKERS - 1}: {', '.join(ends)}."

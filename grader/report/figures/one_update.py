@@ -31,9 +31,9 @@ def draw(evidence: Evidence) -> Picture:
     drawn = [event for event in events if _kind(event) == COMPUTE or event.tensor in tensors][:MAX_BARS]
 
     def paint(figure: Figure) -> None:
-        axes = new_axes(figure, "ms", "")
+        axes, start = new_axes(figure, "ms", ""), _start(drawn)
         for kind in range(len(KINDS)):
-            _bars(axes, [event for event in drawn if _kind(event) == kind], kind, _start(drawn), tensors)
+            _bars(axes, [event for event in drawn if _kind(event) == kind], kind, start, tensors)
         axes.set_yticks(range(len(tensors)), [_short(name) for name in tensors], fontsize=8.8)
         axes.set_ylim(len(tensors) - 0.4, -0.6)
         axes.grid(axis="x")

@@ -63,10 +63,10 @@ def name_legend(legend: Legend, names: list[str]) -> None:
         handle.set_gid(f"legend-{name}")
 
 
-def worker_legend(figure: Figure, axes: Axes) -> None:
-    """Explain the lines of the workers above the axes."""
+def line_legend(figure: Figure, axes: Axes, ncols: int, **options: float) -> None:
+    """Explain the lines above the axes, in `ncols` columns. The options are those of matplotlib's legend."""
     handles, labels = axes.get_legend_handles_labels()
-    legend = figure.legend(handles, labels, loc="outside upper center", ncols=4, handlelength=2, columnspacing=1)
+    legend = figure.legend(handles, labels, loc="outside upper center", ncols=ncols, handlelength=2, **options)
     name_legend(legend, [handle.get_gid() for handle in handles])
 
 

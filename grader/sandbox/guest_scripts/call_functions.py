@@ -25,7 +25,7 @@ import types
 from collections.abc import Callable
 from pathlib import Path
 
-# These limits are far above a right answer. They keep a wrong answer from filling the memory of the grader.
+# The first five limits are far above a right answer. They keep a wrong answer from filling the memory of the grader.
 ANSWER_BYTES = 4096  # bytes; one answer, written as JSON, may have so many
 LINE_BYTES = ANSWER_BYTES + 64  # bytes; one result, written as JSON, is an answer and its key
 ELEMENTS = 2048  # elements; one list may have so many
