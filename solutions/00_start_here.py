@@ -57,8 +57,8 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # %% [markdown]
 # ## Your machine
 #
-# Nothing here needs a GPU. If you have one, one worker uses it; several workers do if Horovod was built with CUDA (the
-# README says how), and stay on the CPU otherwise.
+# Nothing here needs a GPU. If you have one, one worker uses it. Several workers use it if Horovod was built with CUDA.
+# Set-up does that where PyTorch has CUDA and `nvcc` works. Otherwise several workers stay on the CPU.
 
 # %%
 import psutil

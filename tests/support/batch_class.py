@@ -154,8 +154,4 @@ def in_group(leader: int) -> list[int]:
     ]
 
 
-def alive(mark: str) -> bool:
-    return any(mark in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
-
-
 BATCH = "sys.exit(batch_class.Class(sys.argv[1]).grade(*sys.argv[2:])[0])"

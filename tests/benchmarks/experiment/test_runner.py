@@ -90,6 +90,8 @@ def test_variants_with_a_shared_launch_are_measured_once_per_seed(tmp_path):
     runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.variants)
     assert calls == [(0, 10), (1, 10)]
     assert runner.saved(claim, tmp_path).runs == {"a": [{"sum": 1}, {"sum": 2}], "a-b": [{"sum": 3}, {"sum": 4}]}
+    seconds = [json.loads((tmp_path / f"{variant}-0.json").read_text())["seconds"] for variant in claim.variants]
+    assert len(set(seconds)) == 1, "the seconds of a launch are divided equally"
     kept = (tmp_path / "a-1.json").read_bytes()
     (tmp_path / "a-b-1.json").unlink()
     runner.measure(claim, tmp_path, CLAIM.settings, range(2), claim.variants)

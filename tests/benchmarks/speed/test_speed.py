@@ -384,7 +384,7 @@ def store_exchange(folder: Path) -> None:
 
 def test_the_page_says_what_is_there_and_what_is_missing(tmp_path):
     store_exchange(tmp_path)
-    page.write(tmp_path, tmp_path / "index.html", overhead={})
+    page.write(tmp_path, tmp_path / "index.html", overhead.described())
     text = (tmp_path / "index.html").read_text()
     assert "10 of 10 aims are met" in text and "provisional: smaller than declared: images, updates" in text
     assert "Not measured yet" in text and "python -m benchmarks speed --only step" in text

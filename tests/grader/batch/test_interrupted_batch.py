@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import until
-from tests.support.batch_class import BATCH, TWO_SLOTS, Class, alive, group_of, in_group, start
+from tests.support.batch_class import BATCH, TWO_SLOTS, Class, group_of, in_group, start
+from tests.support.processes import alive
 
 
 def test_after_ctrl_c_nothing_runs_and_the_batch_can_continue(group: Class):

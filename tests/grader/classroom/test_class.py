@@ -205,6 +205,16 @@ def test_a_refused_release_leaves_the_earlier_one(graded: Graded, tmp_path: Path
     assert not list(course.root.glob("release-*"))
 
 
+def test_the_commands_for_a_class_succeed(graded: Graded, tmp_path: Path, capsys):
+    course = copy(graded, tmp_path / "work")
+    for command in ("release", "autograde", "feedback", "export"):
+        options = ["--profile", synthetic_class.PROFILE] if command == "autograde" else []
+        assert main([command, "--course", str(course.root), *options]) == 0
+    printed = capsys.readouterr().out
+    assert f"{len(ALL)} of {len(ALL)} submissions are graded" in printed
+    assert str(course.root / "export" / "grades.csv") in printed.replace("\n", "")
+
+
 def test_a_student_removed_from_the_gradebook_stops_nothing(graded: Graded, tmp_path: Path):
     course = copy(graded, tmp_path / "work")
     with course.gradebook as gradebook:

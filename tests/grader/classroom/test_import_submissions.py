@@ -3,7 +3,6 @@
 import io
 import os
 import tarfile
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 
 from grader.classroom.collecting import import_submissions, student_submission
 from grader.classroom.course import Course
+from tests.support.files import as_folder, as_zip
 
 NAME = "06_techniques"
 NOTEBOOK = b'{"cells": []}'
@@ -31,21 +31,7 @@ def course(tmp_path: Path) -> Course:
     return Course(tmp_path / "work")
 
 
-def in_folder(files: dict[str, bytes], path: Path) -> Path:
-    for name, content in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(content)
-    return path
-
-
-def zipped(files: dict[str, bytes], path: Path) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
-
-
-def tarred(files: dict[str, bytes], path: Path) -> Path:
+def tarred(path: Path, files: dict[str, bytes]) -> Path:
     with tarfile.open(path, "w:gz") as archive:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
@@ -54,9 +40,9 @@ def tarred(files: dict[str, bytes], path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("pack", [in_folder, zipped, tarred])
+@pytest.mark.parametrize("pack", [as_folder, as_zip, tarred])
 def test_a_folder_or_archive_becomes_nbgraders_folders(course: Course, tmp_path: Path, pack: Callable):
-    assert import_submissions.import_submissions(pack(FILES, tmp_path / "handed-in"), course) == (3, [f"ada/{NAME}.py"])
+    assert import_submissions.import_submissions(pack(tmp_path / "handed-in", FILES), course) == (3, [f"ada/{NAME}.py"])
     assert set(student_submission.find_submissions(course)) == {("Zoe-Made-Up", NAME), ("ada", NAME), ("bob", NAME)}
     bob = student_submission.read_submission(course, "bob", NAME)
     assert (bob.notebook, bob.program) == (NOTEBOOK, {"train.py": b"print()"})
@@ -67,7 +53,7 @@ def test_a_folder_or_archive_becomes_nbgraders_folders(course: Course, tmp_path:
 
 
 def test_two_names_with_the_same_id_are_refused(course: Course, tmp_path: Path):
-    source = in_folder({f"a b/{NAME}.ipynb": NOTEBOOK, f"a-b/{NAME}.ipynb": NOTEBOOK}, tmp_path / "in")
+    source = as_folder(tmp_path / "in", {f"a b/{NAME}.ipynb": NOTEBOOK, f"a-b/{NAME}.ipynb": NOTEBOOK})
     with pytest.raises(import_submissions.SubmissionImportError, match="'a b' and 'a-b' would both be the student a-b"):
         import_submissions.import_submissions(source, course)
     assert not (course.root / "submitted").exists()
@@ -75,7 +61,7 @@ def test_two_names_with_the_same_id_are_refused(course: Course, tmp_path: Path):
 
 def test_the_highest_of_several_notebooks_counts(course: Course, tmp_path: Path):
     files = {f"ada/old/{NAME}.ipynb": b"old", f"ada/{NAME}.ipynb": b"new", f"ada/z/y/{NAME}.ipynb": b"older"}
-    count, ignored = import_submissions.import_submissions(in_folder(files, tmp_path / "in"), course)
+    count, ignored = import_submissions.import_submissions(as_folder(tmp_path / "in", files), course)
     assert count == 1
     assert sorted(ignored) == [f"ada/old/{NAME}.ipynb", f"ada/z/y/{NAME}.ipynb"]
     assert student_submission.read_submission(course, "ada", NAME).notebook == b"new"
@@ -84,32 +70,32 @@ def test_the_highest_of_several_notebooks_counts(course: Course, tmp_path: Path)
 def test_moodles_numbers_distinguish_students_within_one_archive(course: Course, tmp_path: Path):
     first, second = (f"Ada L_{number}_assignsubmission_{{}}_/{NAME}.ipynb" for number in (5, 6))
     import_submissions.import_submissions(
-        zipped({first.format("file"): NOTEBOOK, first.format("onlinetext"): NOTEBOOK}, tmp_path / "a.zip"), course
+        as_zip(tmp_path / "a.zip", {first.format("file"): NOTEBOOK, first.format("onlinetext"): NOTEBOOK}), course
     )
-    import_submissions.import_submissions(zipped({second.format("file"): NOTEBOOK}, tmp_path / "b.zip"), course)
+    import_submissions.import_submissions(as_zip(tmp_path / "b.zip", {second.format("file"): NOTEBOOK}), course)
     assert list(student_submission.find_submissions(course)) == [("Ada-L", NAME)]
     with pytest.raises(import_submissions.SubmissionImportError, match="would both be the student Ada-L"):
         import_submissions.import_submissions(
-            zipped({first.format("file"): NOTEBOOK, second.format("file"): NOTEBOOK}, tmp_path / "c.zip"), course
+            as_zip(tmp_path / "c.zip", {first.format("file"): NOTEBOOK, second.format("file"): NOTEBOOK}), course
         )
 
 
-@pytest.mark.parametrize("pack", [in_folder, zipped])
+@pytest.mark.parametrize("pack", [as_folder, as_zip])
 def test_a_folder_around_the_whole_class_is_ignored(course: Course, tmp_path: Path, pack: Callable):
     files = {f"class/{name}/{NAME}.ipynb": NOTEBOOK for name in ("ada", "bob")} | {"__MACOSX/class/x.ipynb": b""}
-    assert import_submissions.import_submissions(pack(files, tmp_path / "in"), course) == (2, [])
+    assert import_submissions.import_submissions(pack(tmp_path / "in", files), course) == (2, [])
     assert list(student_submission.find_submissions(course)) == [("ada", NAME), ("bob", NAME)]
 
 
 def test_work_under_another_name_is_reported(course: Course, tmp_path: Path):
     names = [f"bob/{NAME} (1).ipynb", f"eve/{NAME}.zip", f"ada/{NAME}-Copy1.ipynb"]
     files = {f"ada/{NAME}.ipynb": NOTEBOOK, "ada/.ipynb_checkpoints/x.ipynb": b""} | dict.fromkeys(names, b"")
-    count, ignored = import_submissions.import_submissions(zipped(files, tmp_path / "in"), course)
+    count, ignored = import_submissions.import_submissions(as_zip(tmp_path / "in", files), course)
     assert count == 1
     assert sorted(ignored) == sorted(names)
 
 
-@pytest.mark.parametrize("pack", [zipped, tarred])
+@pytest.mark.parametrize("pack", [as_zip, tarred])
 def test_no_path_leads_out_of_the_folder(course: Course, tmp_path: Path, pack: Callable):
     names = [
         f"../../evil/{NAME}.ipynb",
@@ -118,7 +104,7 @@ def test_no_path_leads_out_of_the_folder(course: Course, tmp_path: Path, pack: C
         f"..\\evil/{NAME}.ipynb",
     ]
     import_submissions.import_submissions(
-        pack(dict.fromkeys([*names, f"ada/{NAME}.ipynb"], NOTEBOOK), tmp_path / "in"), course
+        pack(tmp_path / "in", dict.fromkeys([*names, f"ada/{NAME}.ipynb"], NOTEBOOK)), course
     )
     written = {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.ipynb")}
     assert written == {"work"}
@@ -146,7 +132,7 @@ def test_a_damaged_archive_is_reported_in_one_line(course: Course, tmp_path: Pat
 
 def test_an_archive_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
     import_submissions.import_submissions(
-        zipped({f"ada/{NAME}.ipynb": b"0" * 200_000_000}, tmp_path / "in.zip"), course
+        as_zip(tmp_path / "in.zip", {f"ada/{NAME}.ipynb": b"0" * 200_000_000}), course
     )
     (written,) = course.root.rglob("*.ipynb")
     assert written.stat().st_size == import_submissions.MAX_BYTES + 1
@@ -221,7 +207,7 @@ def test_an_unwritable_file_does_not_stop_the_import(course: Course, tmp_path: P
         f"mallory/{NAME}.ipynb": NOTEBOOK, "mallory/my_assignment": b"a file", "mallory/my_assignment/train.py": b"",
         f"peggy/{NAME}.ipynb": NOTEBOOK, **{f"peggy/my_assignment/{n}": b"" for n in range(1500)},
     }  # fmt: skip
-    archive = zipped(files, tmp_path / "class.zip")
+    archive = as_zip(tmp_path / "class.zip", files)
     assert import_submissions.import_submissions(archive, course)[0] == 6
     for student in ("ada", "eve", "mallory", "peggy"):
         assert (course.folder("submitted", student, NAME) / f"{NAME}.ipynb").read_bytes() == NOTEBOOK
@@ -230,4 +216,4 @@ def test_an_unwritable_file_does_not_stop_the_import(course: Course, tmp_path: P
 def test_a_submission_without_writable_files_still_counts(course: Course, tmp_path: Path):
     """The notebook's folder is a file here. The submission is graded like one without a notebook."""
     files = {f"eve/{NAME}.ipynb/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}.ipynb": NOTEBOOK}
-    assert import_submissions.import_submissions(zipped(files, tmp_path / "class.zip"), course)[0] == 2
+    assert import_submissions.import_submissions(as_zip(tmp_path / "class.zip", files), course)[0] == 2

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
 import pytest
 
 from grader.common import untrusted
@@ -19,6 +18,7 @@ from grader.sandbox.isolation import IsolationError
 from grader.sandbox.run_paths import RunPaths
 from grader.sandbox.unsandboxed import Unsandboxed
 from tests.conftest import REPOSITORY, until
+from tests.support.processes import alive
 
 
 @pytest.fixture
@@ -152,10 +152,6 @@ def test_a_fork_bomb_reaches_its_limit_and_is_gone(inside, paths: RunPaths, monk
     status, said = inside(f"{sys.executable} bomb.py")
     assert (status, said) == (0, "limit\n")
     assert groups(os.getpid()) == []
-
-
-def alive(mark: str) -> bool:
-    return any(mark in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
 
 
 def forgotten(grader: int) -> bool:

@@ -21,23 +21,10 @@ import pytest
 
 from grader.submission import archives, intake
 from grader.submission.intake import SubmissionError
+from tests.support.files import as_folder, as_zip
 
 GOOD = {"train.py": b"print(1)\n", "helpers/data.py": b"x = 1\n"}
 Files = dict[str, bytes]
-
-
-def as_folder(path: Path, files: Files) -> Path:
-    for name, content in files.items():
-        (path / name).parent.mkdir(parents=True, exist_ok=True)
-        (path / name).write_bytes(content)
-    return path
-
-
-def as_zip(path: Path, files: Files) -> Path:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in files.items():
-            archive.writestr(name, content)
-    return path
 
 
 def tarred(files: Files, mode: str = "w", style: int = tarfile.PAX_FORMAT) -> bytes:
