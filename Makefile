@@ -11,7 +11,7 @@ RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
 
 .PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser \
-	test-container with-chromium with-buildah lint format calibrate benchmark overhead parts picture lock \
+	test-container with-hosts with-chromium with-buildah lint format hosts calibrate benchmark overhead parts picture lock \
 	clean
 
 help:  ## list the targets
@@ -37,6 +37,10 @@ tour: data  ## run the six lesson scripts for two short epochs each
 	for lesson in base batch_norm scalelr warmup lamb; do \
 		echo "horovodrun -np 4 python source_code/cifar_$$lesson.py $(TOUR)"; \
 		$(COURSE_ENV)/bin/horovodrun -np 4 $(RUN) source_code/cifar_$$lesson.py $(TOUR) || exit 1; done
+
+HOSTS ?= 2
+hosts: data with-hosts  ## make several hosts on this machine, and open a shell on the first (HOSTS=2, RATE=1gbit)
+	@$(RUN) -m cluster up --hosts $(HOSTS) $(if $(RATE),--rate $(RATE))
 
 PORT ?= 8888
 lab: data  ## open the lessons in JupyterLab (PORT=8888)
@@ -79,10 +83,10 @@ TARGET ?= learner
 image: whole setup  ## build the container's image (TARGET=learner or grade, BASE=image, GPUS=number)
 	$(RUN) source_code/install/image.py --target $(TARGET) $(if $(BASE),--base "$(BASE)") $(if $(GPUS),--gpus $(GPUS))
 
-test: whole setup lint  ## run all that CI runs: formatter, linter and tests
+test: whole with-hosts lint  ## run all that CI runs: formatter, linter and tests
 	$(RUN) -m pytest
 
-test-all: whole with-chromium with-buildah lint  ## run all tests, the long ones as well (two hours, needs root)
+test-all: whole with-hosts with-chromium with-buildah lint  ## run all tests, the long ones as well (two hours, needs root)
 	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
 
 test-browser: with-chromium  ## test the lessons and formgrader in Chromium, with pictures in runs/browser
@@ -90,6 +94,9 @@ test-browser: with-chromium  ## test the lessons and formgrader in Chromium, wit
 
 test-container: with-buildah  ## build the container's images and test them (needs root)
 	$(RUN) -m pytest -m "slow or not slow" tests/container
+
+with-hosts: setup
+	@$(PYTHON) source_code/install/install.py --hosts
 
 with-chromium: whole setup
 	@$(PYTHON) source_code/install/install.py --also chromium

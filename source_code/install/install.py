@@ -33,7 +33,13 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "horo
 
 SANDBOX = "bubblewrap"
 NEEDED = ["g++", "make", "patch", SANDBOX, "python3-dev", "python3-venv"]
-PROGRAMS = {SANDBOX: "bwrap"}  # The program of this package does not have the package's name.
+HOSTS = ["iproute2", "openssh-client", "openssh-server"]  # `python -m cluster` makes hosts of them.
+MPI = ["libopenmpi-dev", "openmpi-bin"]  # A Horovod with MPI is built and run with these.
+# The programs of these packages do not have the packages' names.
+PROGRAMS = {
+    SANDBOX: "bwrap", "iproute2": "ip", "openssh-client": "ssh", "openssh-server": "sshd",
+    "libopenmpi-dev": "mpicxx", "openmpi-bin": "mpirun",
+}  # fmt: skip
 WORKERS = 4  # The lessons and the assignment train with this many workers.
 PYTHONS = ("3.11", "3.12", "3.13")  # `make test-all` sets up, trains and grades on each of these versions.
 HOROVOD = "horovod==0.28.1"
@@ -45,6 +51,8 @@ BUILD_FLAGS = {
     "HOROVOD_WITH_GLOO": "1",
     "HOROVOD_WITHOUT_MPI": "1",
 }
+# With MPI as well, `horovodrun` uses MPI unless it is called with --gloo.
+WITH_MPI = {"HOROVOD_WITHOUT_MPI": "0", "HOROVOD_WITH_MPI": "1"}
 # With CUDA, Horovod learns from CUDA events when a gradient is ready. Gloo still exchanges the gradients.
 WITH_CUDA = {"HOROVOD_GPU": "CUDA"}
 # NCCL is linked as a shared library, because PyTorch comes with it in this form.
@@ -173,8 +181,8 @@ def toolkit() -> Path | None:
     return Path(found[1]).resolve() if found else None
 
 
-def builds(gpus: int | None = None) -> list[dict[str, str]]:
-    """Return the build flags of Horovod to try, the best first.
+def builds(gpus: int | None = None, mpi: bool = False) -> list[dict[str, str]]:
+    """Return the build flags of Horovod to try, the best first. With `mpi` it can use MPI and Gloo.
 
     They are with CUDA if PyTorch has CUDA and a compiler for it is there. `gpus` is the number of GPUs of the machine
     that Horovod is built for. None means this machine. NCCL exchanges the gradients if each worker has its own GPU. It
@@ -186,10 +194,11 @@ def builds(gpus: int | None = None) -> list[dict[str, str]]:
     if gpus and not able:
         stop(f"--gpus {gpus} needs a PyTorch with CUDA (this one has {cuda or 'none'}) and an nvcc that works")
     gpus = found if gpus is None else gpus
+    base = BUILD_FLAGS | (WITH_MPI if mpi else {})
     if not (able and gpus):
-        return [BUILD_FLAGS]
+        return [base]
     with_cuda = [WITH_NCCL, WITH_CUDA] if gpus >= WORKERS else [WITH_CUDA]
-    return [*(BUILD_FLAGS | flags for flags in with_cuda), BUILD_FLAGS]
+    return [*(base | flags for flags in with_cuda), base]
 
 
 def nccl_folder(scratch: Path) -> dict[str, str]:
@@ -217,13 +226,13 @@ def wheel_folder(flags: dict[str, str]) -> Path:
     return CACHE / "wheels" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def horovod_wheel(gpus: int | None) -> Path:
+def horovod_wheel(gpus: int | None, mpi: bool) -> Path:
     """Return the path of the Horovod wheel in the cache. It is built if it is not there.
 
     A build takes two to four minutes on two cores, and eight minutes with CUDA. If a build with CUDA fails and the user
     has not asked for it, one line says so, and the next build is tried.
     """
-    for flags in (tried := builds(gpus)):
+    for flags in (tried := builds(gpus, mpi)):
         target = wheel_folder(flags)
         if list(target.glob("*.whl")) or build_into(target, flags):
             return next(target.glob("*.whl"))
@@ -326,12 +335,12 @@ def note(part: str) -> None:
 
 def dependencies(args: argparse.Namespace) -> None:
     """Install everything except the course itself."""
-    system_packages(NEEDED)
+    system_packages(NEEDED + (MPI if args.mpi else []))
     virtual_environment(bool(args.beside_torch))
     pytorch(args.gpus)
     say("installing the locked dependencies")
     pip("install", "-r", args.beside_torch or REQUIREMENTS)
-    wheel = horovod_wheel(args.gpus)
+    wheel = horovod_wheel(args.gpus, args.mpi)
     say("installing Horovod")
     pip("install", "-q", "--no-deps", "--force-reinstall", wheel)
     note("dependencies")
@@ -351,7 +360,7 @@ def main(arguments: list[str] | None = None) -> None:
     if f"{sys.version_info[0]}.{sys.version_info[1]}" not in PYTHONS:
         fitting = f"the course needs Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
         stop(f"{fitting}, this is {sys.version.split()[0]}. Run: make PYTHON=/path/to/python{PYTHONS[-1]} ...")
-    system_packages(args.also)
+    system_packages(args.also + (HOSTS if args.hosts else []))
     started, done, want = time.monotonic(), installed(), wanted()
     stale = [part for part in want if done.get(part) != want[part]]
     if not stale:
@@ -368,8 +377,10 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--dependencies", action="store_true", help="only these and Horovod; the image's layer that seldom changes")
     add("--gpus", type=int, metavar="N", help="build Horovod for so many GPUs (default: those of this machine)")
+    add("--mpi", action="store_true", help="build Horovod with MPI as well (horovodrun then uses Gloo only with --gloo)")
     about = "install these requirements beside the PyTorch of the Python that runs this (used by trial.py)"
     add("--beside-torch", type=Path, metavar="FILE", help=about)
+    add("--hosts", action="store_true", help="also install what `python -m cluster` makes hosts of")
     add("--also", nargs="+", default=[], metavar="PACKAGE", help="Debian packages that a target needs, as chromium")
     return parser.parse_args(arguments)
 
