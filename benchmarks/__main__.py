@@ -7,12 +7,13 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks import claims, endings, speed
+from benchmarks import claims, endings, hosts, speed
 from benchmarks.assignment import calibrate, overhead
 from benchmarks.claims import table
 from benchmarks.experiment import results, runner
 from cifar.cli import OneLineParser, positive
 from cifar.support.environment import stop
+from cluster import ClusterError
 from grader.common import contract
 
 QUICK = Path("runs") / "benchmarks"  # the results of quick runs are not committed
@@ -54,6 +55,15 @@ def _endings(args: argparse.Namespace, console: Console) -> bool:
     if not args.show:
         endings.run(names, args.launches, args.lessons, console)
     return endings.show(names, console)
+
+
+def _hosts(args: argparse.Namespace, console: Console) -> bool:
+    if not args.show:
+        try:
+            hosts.run(args.seeds, console)
+        except ClusterError as error:
+            stop(str(error), "benchmarks", 2)
+    return hosts.show(console)
 
 
 def _speed(args: argparse.Namespace, console: Console) -> bool:
@@ -141,6 +151,7 @@ COMMANDS = {
     "calibrate": _calibrate,
     "overhead": _overhead,
     "endings": _endings,
+    "hosts": _hosts,
     "speed": _speed,
     **dict.fromkeys(speed.LONG.values(), _speed),
     "claims": _claims,
@@ -179,6 +190,10 @@ def _parse() -> argparse.Namespace:
         help="the executed lessons (default: %(default)s)",
     )
     add("--show", action="store_true", help="only show what has been counted")
+    about = "train on two hosts of this machine, and lose workers, a host and a link in elastic runs"
+    add = commands.add_parser("hosts", help=about, description=f"{about}; what is done is not repeated").add_argument
+    add("--seeds", type=positive, default=3, metavar="N", help="runs of each kind (default: %(default)s)")
+    add("--show", action="store_true", help="only show what has been measured")
     about = "compare our speed with what people would pick instead, and write the page of it"
     command = commands.add_parser("speed", help=about, description=f"{about}; what is done is not repeated")
     all_of = ", ".join(speed.SHORT)

@@ -377,7 +377,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--dependencies", action="store_true", help="only these and Horovod; the image's layer that seldom changes")
     add("--gpus", type=int, metavar="N", help="build Horovod for so many GPUs (default: those of this machine)")
-    add("--mpi", action="store_true", help="build Horovod with MPI as well (horovodrun then uses Gloo only with --gloo)")
+    add(
+        "--mpi", action="store_true", help="build Horovod with MPI as well (horovodrun then uses Gloo only with --gloo)"
+    )
     about = "install these requirements beside the PyTorch of the Python that runs this (used by trial.py)"
     add("--beside-torch", type=Path, metavar="FILE", help=about)
     add("--hosts", action="store_true", help="also install what `python -m cluster` makes hosts of")
