@@ -7,6 +7,7 @@ stopped.
 """
 
 import contextlib
+import itertools
 import json
 import subprocess
 import sys
@@ -146,7 +147,7 @@ def summary(output: Path, began: float) -> dict:
             }
             for stretch in stretches
         ],
-        "pauses": [elastic.pause(*pair) for pair in zip(stretches, stretches[1:], strict=False)],
+        "pauses": [elastic.pause(*pair) for pair in itertools.pairwise(stretches)],
         "lost": sum(images - len(uses) for uses in used),
         "twice": sum(sum(count - 1 for count in uses.values()) for uses in used),
         "epochs": epochs(output),
