@@ -28,6 +28,7 @@ FOLDER = results.RESULTS / "hosts"
 SOURCE = Path(__file__).resolve().parents[1] / "source_code"
 RATE = "1gbit"  # of each host's link
 TWO_HOSTS = "two hosts"
+CALM = "nothing goes wrong"
 TROUBLES = ("a worker is killed", "a host is killed", "a cable is cut")
 SETTINGS = {"epochs": 5, "images": 4096, "test_images": 1000, "batch_size": 32, "lr": 0.001}
 TROUBLE_AT = 45  # updates; this is in the middle of the second epoch, and between two commits
@@ -53,7 +54,7 @@ def two_hosts(say: Say, seed: int = 0) -> dict:
 
 
 def elastic_run(trouble: str, say: Say, seed: int = 0) -> dict:
-    """Train elastically on two hosts, and make trouble on the second one. Returns what became of the run.
+    """Train elastically on two hosts, and make trouble on the second one, or none. Returns what became of the run.
 
     `stretches` has the parts between two changes of the workers: for each its number of workers, the updates that were
     made and those that were repeated later, and its `points`: seconds since the launch, and images done since the run
@@ -65,7 +66,8 @@ def elastic_run(trouble: str, say: Say, seed: int = 0) -> dict:
         options = ["--min-np", 2, "--max-np", 4, *discovery, "--blacklist-cooldown-range", 3, 6]
         line = command("cifar_elastic.py", *options, output=output, **settings)
         began, process = time.time(), start(hosts, line)
-        threading.Thread(target=make_trouble, args=(hosts, trouble, output, say), daemon=True).start()
+        if trouble != CALM:
+            threading.Thread(target=make_trouble, args=(hosts, trouble, output, say), daemon=True).start()
         lines = follow(process, say)
         return {"settings": settings, "rate": RATE, "trouble": trouble, "lines": lines} | summary(output, began)
 
@@ -167,7 +169,7 @@ def read(name: str, folder: Path = FOLDER) -> list[dict]:
 def run(seeds: int, console: Console, folder: Path = FOLDER) -> None:
     """Make each run that has no result yet. Raises ClusterError if hosts cannot be had here."""
     for seed in range(seeds):
-        for name in (TWO_HOSTS, *TROUBLES):
+        for name in (TWO_HOSTS, CALM, *TROUBLES):
             if path(name, seed, folder).exists():
                 continue
             console.print(f"{name}, seed {seed}", highlight=False)
@@ -177,12 +179,12 @@ def run(seeds: int, console: Console, folder: Path = FOLDER) -> None:
 
 def show(console: Console, folder: Path = FOLDER) -> bool:
     """Print a line for each kind of trouble. Returns whether each has a result, and no run has lost an image."""
-    for name in TROUBLES:
+    for name in (CALM, *TROUBLES):
         for made in read(name, folder):
-            pauses = " and ".join(f"{seconds:.0f} s" for seconds in made["pauses"])
+            pauses = " and ".join(f"{seconds:.0f} s" for seconds in made["pauses"]) or "no length"
             repeated = sum(stretch["repeated"] for stretch in made["stretches"])
             told = f"{made['lost']} images lost, {repeated} updates repeated, pauses of {pauses}"
             reached = made["epochs"][-1]["test_accuracy"]
             console.print(f"{name}, seed {made['seed']}: {told}, {reached:.1%} at the end", highlight=False)
-    found = [made for name in TROUBLES for made in read(name, folder)]
-    return all(read(name, folder) for name in (TWO_HOSTS, *TROUBLES)) and not any(made["lost"] for made in found)
+    found = [made for name in (CALM, *TROUBLES) for made in read(name, folder)]
+    return all(read(name, folder) for name in (TWO_HOSTS, CALM, *TROUBLES)) and not any(made["lost"] for made in found)

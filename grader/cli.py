@@ -27,6 +27,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     _check(subparsers)
     _batch(subparsers)
     _join(subparsers)
+    _create_tls(subparsers)
     _build(subparsers)
     _handout(subparsers)
     _release(subparsers)
@@ -68,7 +69,13 @@ def _join(subparsers: argparse._SubParsersAction) -> None:
     about = "offer this machine to a batch with --scheduler (started with `dask scheduler`)"
     command = _command(subparsers, "join", about, commands.join)
     command.set_defaults(if_interrupted=lambda args: "this machine is no longer offered")
-    command.add_argument("address", metavar="ADDRESS", help="the scheduler's, like tcp://10.0.0.1:8786")
+    command.add_argument("address", metavar="ADDRESS", help="the scheduler's, like tls://10.0.0.1:8786")
+
+
+def _create_tls(subparsers: argparse._SubParsersAction) -> None:
+    about = "make the key and the settings with which the machines of a Dask cluster trust each other alone"
+    add = _command(subparsers, "create-tls", about, commands.create_tls).add_argument
+    add("folder", type=Path, metavar="FOLDER", help="a new folder; it must be at the same path on each machine")
 
 
 def _build(subparsers: argparse._SubParsersAction) -> None:

@@ -67,6 +67,19 @@ def join(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def create_tls(args: argparse.Namespace, console: Console) -> int:
+    """Make a key for the machines of a Dask cluster, and say what to type on them."""
+    from grader.batch import tls
+
+    tls.create(args.folder)
+    with_it = f"DASK_CONFIG={args.folder.absolute()}"
+    _say(console, f"key and settings: {args.folder}. Copy this folder to the same path on each machine.")
+    _say(console, f"on one machine:  {with_it} dask scheduler --protocol tls")
+    _say(console, f"on each machine: {with_it} python -m grader join tls://ONE_MACHINE:8786")
+    _say(console, f"then:            {with_it} python -m grader batch ... --scheduler tls://ONE_MACHINE:8786")
+    return 0
+
+
 def build(args: argparse.Namespace, console: Console) -> int:
     """Build the notebooks. Exit status: 0, or with --check 1 if a committed notebook is stale."""
     from grader.notebooks import build

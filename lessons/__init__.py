@@ -11,6 +11,7 @@ import importlib
 _HOMES = {
     "RunError": "running", "horovodrun": "running",
     "live": "claims", "saved": "claims",
+    "on_two_hosts": "hosts",
     "axes": "figures", "panels": "figures", "show": "figures",
 }  # fmt: skip
 __all__ = list(_HOMES)

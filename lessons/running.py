@@ -70,15 +70,15 @@ def _follow(run: AbstractContextManager[subprocess.Popen], workers: int, epochs:
         for text in process.stdout:
             written.append(text.rstrip())
             if workers == 1 or TRACEBACK not in written:  # The launcher's own traceback says nothing about the workers.
-                bar.write(_named(written[-1]), file=sys.stdout)
+                bar.write(named(written[-1]), file=sys.stdout)
             if epoch := re.search(r"\bepoch (\d+)/", text):
                 bar.update(int(epoch[1]) - bar.n)
     if process.returncode != 0:
-        reason = "\n".join(_named(text) for text in last_lines(written, SHOWN_LINES))
+        reason = "\n".join(named(text) for text in last_lines(written, SHOWN_LINES))
         raise RunError(f"{line} ended with exit status {process.returncode}; its last lines:\n{reason}")
 
 
-def _named(text: str) -> str:
+def named(text: str) -> str:
     """Return a line of the launcher's output with the worker's rank first. The name of the stream is left out."""
     line = read_line(text)
     return text if line.rank is None else f"[{line.rank}] {line.text}"

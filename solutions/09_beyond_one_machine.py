@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** estimate how many workers a training run can use, start workers on several
 # hosts, know what happens when one of them goes away, and read PyTorch's own DDP as fluently as Horovod.
 #
-# **Time:** 30 minutes on 2 CPU cores, less than one of them waiting. **Builds on:** the ring all-reduce of notebook 03,
+# **Time:** 40 minutes on 2 CPU cores, four of them waiting. **Builds on:** the ring all-reduce of notebook 03,
 # and notebook 04.
 
 # %% tags=["parameters"]
@@ -83,36 +83,140 @@ for parameters in (0.5e6, 25e6, 1e9):
 # %% [markdown]
 # ## Several hosts
 #
-# Nothing in a program changes. The launcher is told where to start how many workers:
+# A **host** is a computer that takes part in a run. Nothing in a program changes when there are several. The launcher is
+# told which hosts to use, and how many workers to start on each:
 #
-#     horovodrun -np 8 -H alpha:4,beta:4 python train.py
+#     horovodrun -np 4 -H alpha:2,beta:2 python train.py
 #
-# It logs in to each host by `ssh` (without a password, so with keys), so the same program, the same environment and the
-# data have to be at the same path on each. Then `hvd.rank()` runs from 0 to 7, while `hvd.local_rank()` counts from 0 to
-# 3 on each host: this is why a GPU is chosen by *local* rank. `--network-interface eth0` helps where hosts have several
-# networks and the workers do not find each other. "Only one worker writes" now means `rank() == 0`; "each host fetches
-# the data once" means `local_rank() == 0`.
+# The launcher logs in to each host by `ssh`. It cannot type a password, so you need a key. The program, the environment
+# and the data must be at the same path on each host.
 #
-# ## Elastic training: when workers come and go
+# You probably have one computer. Linux can make several hosts of it. It can give a group of processes its own network
+# card, its own host name and its own list of processes. To these processes, the group looks like a computer of its own.
+# Containers are made in the same way. The next cell makes two such hosts, called alpha and beta. Their link carries 1
+# Gbit/s, as a cable between two computers often does. Then the cell starts two workers on each host.
+
+# %%
+from lessons import on_two_hosts
+
+two = on_two_hosts()
+
+# %% [markdown]
+# The first worker of each host says how many workers its host has. These two workers have rank 0 and rank 2. The rank
+# counts all workers, from 0 to 3. The **local rank** counts the workers of one host, so it is 0 or 1 on each host here.
+# On real hosts, each with its own disk and its own GPUs, a program uses them like this:
 #
-# A synchronous run ends when one worker dies. **Elastic** Horovod keeps the state at agreed points, and when the set of
-# workers changes, the rest go back to the last one and continue with new ranks and a new size:
+# - One worker of all writes the results: `hvd.rank() == 0`.
+# - Each worker takes a GPU of its own host: the GPU with the number `hvd.local_rank()`.
+# - One worker of each host fetches the data, while the others wait: `hvd.local_rank() == 0`.
 #
-#     state = hvd.elastic.TorchState(model=net, optimizer=optimizer, epoch=0)
+# To try more, open a terminal in the course's folder and type
+#
+#     python -m cluster up --hosts 2 --rate 1gbit
+#
+# You get a shell on alpha. There you can type `horovodrun` commands. When you leave the shell by `exit`, both hosts are
+# gone.
+#
+# ## A worker dies
+#
+# The language model Llama 3 was trained on 16,384 GPUs. In 54 days there were 419 unexpected interruptions (Grattafiori
+# and others 2024, arXiv:2407.21783). That is one in about three hours.
+#
+# Each update needs all workers. So when one worker dies, the others cannot go on, and the launcher ends them. What is
+# lost then? Everything since the last checkpoint on disk, or the whole run if there is none.
+#
+# **Elastic** training goes on without the dead worker. Every few updates, each worker keeps a copy of the training's
+# state in memory. This is called a **commit**. When a worker dies, the others go back to the last commit. They get new
+# ranks and a new size, and continue. Here are the important lines of `source_code/cifar_elastic.py`:
+#
+#     sampler = hvd.elastic.ElasticSampler(train)
+#     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)
 #
 #     @hvd.elastic.run
-#     def train(state):
+#     def train_all_epochs(state):      # is called again after each change of the workers
 #         while state.epoch < epochs:
-#             ...                # an epoch; shards from hvd.rank() and hvd.size(), which may differ each time
-#             state.epoch += 1   # before the commit, or this epoch would be trained twice
-#             state.commit()     # what is kept; a change of workers is noticed here
+#             finish_epoch()            # makes the updates that are left in this epoch, and commits after every 10
+#             state.epoch += 1
+#             sampler.set_epoch(state.epoch)
+#             state.commit()
 #
-#     train(state)
+#     train_all_epochs(state)
 #
-# started with `horovodrun -np 4 --min-np 2 --max-np 8 --host-discovery-script ./hosts.sh python train.py`. Two things to
-# think of. The global batch changes with the size, so the learning rate has to (notebook 05). And with a commit after each
-# epoch, a failure costs the whole epoch, which is repeated with new shards; if you commit more often, you must also keep
-# which images are done: `hvd.elastic.ElasticSampler` does that. We do not run it here.
+# The sampler remembers which images of the epoch are done. After a change, it divides the other images among the workers
+# that are there then.
+#
+# The program is started in a new way:
+#
+#     horovodrun -np 4 --min-np 2 --max-np 4 --host-discovery-script source_code/answering_hosts.sh \
+#         --blacklist-cooldown-range 3 6 python source_code/cifar_elastic.py
+#
+# - The run begins with 4 workers. It goes on as long as there are at least 2. It never has more than 4.
+# - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
+# - If one worker of a host fails, Horovod also ends the other workers of this host. It does not use the host for some
+#   time: here, for 3 to 6 seconds. Without this option, it never uses the host again.
+#
+# The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills a
+# worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** Horovod ends the other worker
+# of beta as well, so four workers become two. What should happen to the learning rate?
+
+# %%
+elastic = on_two_hosts("a worker is killed", seed=seed)
+
+# %% [markdown]
+# The left panel shows how many images have been used since the run began. The curve stops when the worker is killed. A
+# grey band marks the pause. After it, the curve begins a little lower, because the updates since the last commit are
+# made again. It rises more slowly while there are two workers. At the second grey band, new workers have started on
+# beta, and they get the state from the others. This time no update is lost: the others let new workers in only at a
+# commit.
+#
+# The right panel shows the learning rate. Horovod does not change it. Our program computes it before each update:
+#
+#     rate = args.lr * warmup_factor(done, 3 * len(train), hvd.size())
+#
+# This is the warmup of notebook 06. It climbs from the base rate to `hvd.size()` times the base rate, over three epochs.
+# With two workers the global batch is half as large, so it climbs to twice the base rate only. The rate falls when beta
+# is lost, and rises again when it is back.
+#
+# What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
+# worker* there are two other kinds of trouble. A *killed host* loses all its processes at once, as by a power failure. It
+# starts again after the second epoch. A *cut cable* is put back after the second epoch.
+
+# %%
+from statistics import mean
+
+from benchmarks import hosts
+
+for name in (hosts.CALM, *hosts.TROUBLES):
+    runs_of_it = hosts.read(name)
+    pauses = [run["pauses"] for run in runs_of_it]
+    again = [sum(stretch["repeated"] for stretch in run["stretches"]) for run in runs_of_it]
+    accuracy = [run["epochs"][-1]["test_accuracy"] for run in runs_of_it]
+    print(f"{name}, {len(runs_of_it)} runs: {mean(accuracy):.1%} of the test images are right at the end")
+    if name != hosts.CALM:
+        first, second = ([pause[number] for pause in pauses] for number in (0, 1))
+        print(
+            f"    pause after the failure: {min(first):.0f} to {max(first):.0f} s; when beta is back: {max(second):.0f} s"
+        )
+        print(f"    updates made again: {min(again)} to {max(again)}")
+    lost, twice = (sum(run[count] for run in runs_of_it) for count in ("lost", "twice"))
+    print(f"    images of an epoch that were left out: {lost}; that were used twice: {twice}")
+
+# %% [markdown]
+# - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A commit
+#   copies the weights, so it takes time as well.
+# - **The pause** is mostly waiting. In a ring, each worker exchanges with its two neighbours only. A neighbour of a
+#   killed worker notices at once that the connection is closed. The other workers still wait for their neighbours. They
+#   give up after 30 seconds. This time is an option of Gloo, the library that exchanges the gradients:
+#   `--gloo-timeout-seconds`. Do not make it too short. New workers must also have started within this time. When we
+#   tried 10 seconds on a busy computer, some runs ended as beta came back, because its workers needed longer.
+# - **No image is left out.** Each worker of `cifar_elastic.py` writes down the images of each update. We counted them
+#   after the runs. Updates that were made again count once.
+# - **Alpha must not die.** `horovodrun` runs there, and the run ends with it.
+#
+# PyTorch's own launcher, `torchrun`, goes another way. Started on each host with `--nnodes 1:2 --max-restarts 3`, it
+# accepts one or two hosts. When a host is lost, it ends *all* workers, and starts the program again on the hosts that
+# are left. It does so at most three times. Nothing is kept in memory, so the program must load its last checkpoint from
+# disk when it begins.
 #
 # ## The same in PyTorch's own words
 #
@@ -263,6 +367,7 @@ for name in ("with_ddp", endings.LATE):
 # - A ring's bytes hardly grow with the number of workers; its messages, and the wait for the slowest, do.
 # - Whether many workers pay depends on how long each computes for every byte that it exchanges.
 # - Several hosts change the launch command, not the program, if ranks and local ranks are used rightly.
+# - An elastic run goes on without a dead worker. It repeats the updates since the last commit, and loses no image.
 # - Horovod and DDP compute the same; they differ in what they wrap and in what their all-reduce means.
 #
 # ## Questions

@@ -62,7 +62,7 @@ def test_each_library_that_is_imported_is_declared_with_its_reason():
     """A library that is installed only because another one needs it may disappear together with that one."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
     declared = {re.match(r"[\w-]+", line)[0].lower() for line in project["project"]["dependencies"]} | {"horovod"}
-    own = {"cifar", "lessons", "benchmarks", "grader", "install", "observation"}
+    own = {"cifar", "cluster", "lessons", "benchmarks", "grader", "install"}
     homes = metadata.packages_distributions()
     for name in (
         name

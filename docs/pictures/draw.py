@@ -11,6 +11,7 @@ WORDS = {
     "lessons": "opens, executes and shows the lessons",
     "benchmarks": "measures what the course claims",
     "grader": "runs a submission and judges it",
+    "cluster": "makes several hosts on one machine",
     "cifar": "data, networks, training loop",
     "install": "sets up the machine, uses no layer",
 }

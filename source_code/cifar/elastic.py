@@ -23,7 +23,9 @@ class Journal:
     def __init__(self, output_dir: Path):
         folder = output_dir / "journal"
         folder.mkdir(parents=True, exist_ok=True)
-        self.file = (folder / f"{socket.gethostname()}-{os.getpid()}.jsonl").open("w", buffering=1)
+        # A host that starts again counts its processes from 1 again, so the process number alone may not be new.
+        name = f"{socket.gethostname()}-{os.getpid()}-{time.time_ns()}.jsonl"
+        self.file = (folder / name).open("x", buffering=1)
 
     def begin(self, epoch: int, done: int, net: nn.Module) -> None:
         """Note that all workers begin, or begin again, at `done` images of an epoch, with the weights of `net`.

@@ -12,7 +12,7 @@ import argparse
 import subprocess
 import sys
 
-from cluster import cluster
+from cluster import cluster, slurm
 from cluster.cluster import Cluster
 from cluster.errors import ClusterError
 
@@ -40,6 +40,8 @@ def main(arguments: list[str] | None = None) -> int:
 def _up(args: argparse.Namespace) -> int:
     with cluster.up(args.hosts, args.rate) as made:
         first = next(iter(made.hosts.values()))
+        if args.slurm:
+            slurm.start(made)
         if args.command:
             return subprocess.call(first.command(*args.command))
         slots = ",".join(f"{name}:{-(-4 // args.hosts)}" for name in made.hosts)
@@ -117,6 +119,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     up = command("up", _up, "make hosts, and open a shell on the first one (or run COMMAND there)")
     up.add_argument("--hosts", type=int, default=2, metavar="N", help="number of hosts, 1 to 8 (default: %(default)s)")
     up.add_argument("--rate", help="limit of each host's link, each way, as 1gbit or 200mbit (default: no limit)")
+    up.add_argument("--slurm", action="store_true", help="start Slurm on the hosts, for sbatch, squeue and srun")
     up.add_argument("command", **rest)
     command("list", _list, "list the hosts that are up, with their addresses and limits")
     run = command("run", _run, "run COMMAND on a host (default: a shell)")

@@ -48,7 +48,7 @@ class Host:
         It runs in `folder`, or else in the folder of this process.
         """
         path = f"{ssh.PROGRAMS}:{programs_path()}:/usr/sbin"
-        env = ["env", f"--chdir={folder or Path.cwd()}", f"PATH={path}"]
+        env = ["env", f"--chdir={folder or Path.cwd()}", f"PATH={path}", f"SLURM_CONF={ssh.FOLDER}/slurm.conf"]
         return self.namespaces.enter(*as_user(self.namespaces), *env, *command)
 
     def run(self, *command: str | Path, **options) -> subprocess.CompletedProcess:

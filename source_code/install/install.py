@@ -226,7 +226,7 @@ def wheel_folder(flags: dict[str, str]) -> Path:
     return CACHE / "wheels" / hashlib.sha256(key.encode()).hexdigest()[:16]
 
 
-def horovod_wheel(gpus: int | None, mpi: bool) -> Path:
+def horovod_wheel(gpus: int | None, mpi: bool = False) -> Path:
     """Return the path of the Horovod wheel in the cache. It is built if it is not there.
 
     A build takes two to four minutes on two cores, and eight minutes with CUDA. If a build with CUDA fails and the user

@@ -39,7 +39,7 @@ def test_an_elastic_run_loses_no_image_and_reaches_the_target(trouble: str):
 
 def test_a_run_that_has_a_result_is_not_repeated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     made = {"pauses": [1.0], "lost": 0, "stretches": [{"repeated": 2}], "epochs": [{"test_accuracy": 0.5}]}
-    for name in (hosts.TWO_HOSTS, *hosts.TROUBLES):
+    for name in (hosts.TWO_HOSTS, hosts.CALM, *hosts.TROUBLES):
         path = hosts.path(name, 0, tmp_path)
         path.write_text(json.dumps({"name": name, "seed": 0} | made))
     monkeypatch.setattr(hosts, "two_hosts", None)
@@ -51,7 +51,7 @@ def test_a_run_that_has_a_result_is_not_repeated(tmp_path: Path, monkeypatch: py
     assert not hosts.show(Console(), tmp_path)
 
 
-@pytest.mark.parametrize("trouble", hosts.TROUBLES)
+@pytest.mark.parametrize("trouble", (hosts.CALM, *hosts.TROUBLES))
 def test_no_saved_run_has_lost_an_image(trouble: str):
     found = hosts.read(trouble)
     assert len(found) >= 3

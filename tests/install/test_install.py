@@ -66,6 +66,7 @@ def test_the_wheel_is_kept_apart_for_other_flags_and_another_patch(install, tmp_
     kept = install.wheel_folder(flags)
     assert kept == install.wheel_folder(flags)
     assert kept != install.wheel_folder(flags | {"HOROVOD_GPU": "CUDA"})
+    assert kept != install.wheel_folder(install.builds(mpi=True)[0])
     (tmp_path / "other.patch").write_text("another change")
     monkeypatch.setattr(install, "PATCH", tmp_path / "other.patch")
     assert kept != install.wheel_folder(flags)
@@ -130,7 +131,9 @@ def test_nccl_exchanges_gradients_where_each_worker_has_a_gpu(gpus: int, with_wh
 def test_a_build_with_cuda_that_fails_is_said_in_a_line_and_the_next_one_is_taken(
     install, tmp_path, monkeypatch, capsys
 ):
-    monkeypatch.setattr(install, "builds", lambda gpus: [install.BUILD_FLAGS | install.WITH_CUDA, install.BUILD_FLAGS])
+    monkeypatch.setattr(
+        install, "builds", lambda gpus, mpi: [install.BUILD_FLAGS | install.WITH_CUDA, install.BUILD_FLAGS]
+    )
     monkeypatch.setattr(install, "wheel_folder", lambda flags: tmp_path / str("HOROVOD_GPU" in flags))
 
     def compiles(target: Path, flags: dict) -> bool:
@@ -147,7 +150,9 @@ def test_a_build_with_cuda_that_fails_is_said_in_a_line_and_the_next_one_is_take
 
 
 def test_a_build_with_cuda_that_was_asked_for_does_not_become_another_one(install, tmp_path, monkeypatch):
-    monkeypatch.setattr(install, "builds", lambda gpus: [install.BUILD_FLAGS | install.WITH_CUDA, install.BUILD_FLAGS])
+    monkeypatch.setattr(
+        install, "builds", lambda gpus, mpi: [install.BUILD_FLAGS | install.WITH_CUDA, install.BUILD_FLAGS]
+    )
     monkeypatch.setattr(install, "wheel_folder", lambda flags: tmp_path / "wheel")
     monkeypatch.setattr(install, "CACHE", tmp_path)
     monkeypatch.setattr(install, "build_into", lambda target, flags: False)
