@@ -63,6 +63,7 @@
 # - Rajbhandari, Rasley, Ruwase, He: *ZeRO: memory optimizations toward training trillion parameter models*, 2019.
 #   arXiv:1910.02054
 # - Zhao and others: *PyTorch FSDP: experiences on scaling fully sharded data parallel*, 2023. arXiv:2304.11277
+# - Grattafiori and others: *The Llama 3 herd of models* (section 3.3.4 counts interruptions), 2024. arXiv:2407.21783
 #
 # ## Techniques for large batches
 #

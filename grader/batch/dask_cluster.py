@@ -7,6 +7,7 @@ other down. If its process dies, no other run ends with it.
 
 import asyncio
 import contextlib
+import errno
 import hashlib
 import json
 import logging
@@ -49,6 +50,8 @@ LOOPBACK = "127.0.0.1"
 TRIES = 3  # a submission that has killed its slot's process so often is not tried again
 POLL_SECONDS = 1.0  # seconds between two looks for slots that came or went
 CONNECT_SECONDS = 5  # a scheduler must answer within so many seconds
+REST_SECONDS = 30  # a slot whose machine could not grade gets no submission for so many seconds
+MACHINE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)  # a disk is full or broken
 GATHER_SECONDS = 60  # a report must arrive within so many seconds, or else its slot has died
 SLOW_DISK = "Creating scratch directories"  # a warning of Dask begins so, and a user can do nothing about it
 DASK = {
@@ -219,12 +222,13 @@ class Outcome:
     """A slot returns this for a submission.
 
     `files` are the report's files. `failure` says why the grader failed, and is empty if it did not. `seconds` is how
-    long the grading took.
+    long the grading took. `machine` says why this machine cannot grade now, and is empty if it can.
     """
 
     files: Files
     seconds: float
     failure: str = ""
+    machine: str = ""
 
 
 SCHEDULER_LOST = "the Dask scheduler is lost; when it is there again, the same command goes on"
@@ -257,10 +261,11 @@ def grade_all(
     """Have all submissions graded, and yield each one with its outcome when it is done.
 
     The outcome is None for a submission that has killed its slot's process TRIES times. Each submission is sent to a
-    slot that is free. Dask's own scheduling would queue several for one process, and blame its death on all of them.
-    Raises SlotError if a machine cannot grade, or if the scheduler is lost.
+    slot that is free. Dask's own scheduling would queue several for one process, and blame its death on all of them. If
+    a machine cannot grade now, its slot rests, and another one gets the submission. Raises SlotError if no machine can
+    grade, or if the scheduler is lost.
     """
-    waiting, running, deaths = deque(submissions), {}, Counter()
+    waiting, running, deaths, resting = deque(submissions), {}, Counter(), {}
     with _scheduler_errors():
         while waiting or running:
             slots = count_slots(client)
@@ -270,19 +275,32 @@ def grade_all(
                     yield submission, None
                 else:
                     waiting.append(submission)
-            for address in _free_slots(running, slots)[: len(waiting)]:
+            for address in _free_slots(running, _rested(slots, resting))[: len(waiting)]:
                 submission = waiting.popleft()
                 task = grade_in_slot, grade, submission, settings
                 future = client.submit(*task, workers=[address], resources={"slot": 1}, pure=False)
                 running[future] = submission, address
             for future, outcome in _finished(running):
-                yield running.pop(future)[0], outcome
+                submission, address = running.pop(future)
+                if outcome and outcome.machine:
+                    waiting.append(submission)
+                    resting[address] = time.monotonic() + REST_SECONDS
+                    if not running and not _rested(slots, resting):
+                        raise SlotError(outcome.machine)
+                else:
+                    yield submission, outcome
 
 
 def _remove_lost(running: Running, slots: dict[str, int]) -> list[Submission]:
     """Remove and return the submissions whose slot's process has ended."""
     lost = [future for future, (_, address) in running.items() if address not in slots]
     return [running.pop(future)[0] for future in lost]
+
+
+def _rested(slots: dict[str, int], resting: dict[str, float]) -> dict[str, int]:
+    """Return the slots that do not rest. `resting` has, by the slot's address, the time at which its rest ends."""
+    now = time.monotonic()
+    return {address: count for address, count in slots.items() if resting.get(address, now) <= now}
 
 
 def _free_slots(running: Running, slots: dict[str, int]) -> list[str]:
@@ -315,12 +333,21 @@ def grade_in_slot(grade: Grade, submission: Submission, settings: Settings) -> O
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(dir=get_worker().local_directory) as folder:
-            files, failure = grade(submission, settings, Path(folder)), ""
+            files = grade(submission, settings, Path(folder))
     except SlotError:
         raise
+    except OSError as error:
+        if error.errno not in MACHINE_ERRORS:
+            return _failed(error, started)
+        full = f"{socket.gethostname()} cannot write to its disk ({error.strerror}). Free some space there"
+        return Outcome({}, 0.0, machine=f"{full}, and give the same command again")
     except Exception as error:  # an error in the grader must neither end the batch nor cost the student points
-        files, failure = {}, f"{type(error).__name__}: {error}"
-    return Outcome(files, time.monotonic() - started, failure)
+        return _failed(error, started)
+    return Outcome(files, time.monotonic() - started)
+
+
+def _failed(error: Exception, started: float) -> Outcome:
+    return Outcome({}, time.monotonic() - started, f"{type(error).__name__}: {error}")
 
 
 def hash_files(files: dict[str, bytes]) -> str:

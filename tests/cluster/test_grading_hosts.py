@@ -1,6 +1,5 @@
 """A class is graded on several hosts that fail in the middle. Each submission gets one grade, as on one host."""
 
-import csv
 import json
 import shutil
 import subprocess
@@ -42,13 +41,12 @@ def batch(folder: Path, output: Path, *options: str) -> list[str]:
 
 
 def grades(output: Path) -> dict[str, dict]:
-    """Return each student's row of `results.csv`, without how long it took."""
-    with (output / "results.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert len({row["submission"] for row in rows}) == len(rows)
-    return {
-        row["submission"]: {name: row[name] for name in row if name not in ("submission", "seconds")} for row in rows
-    }
+    """Return the grade of each student: everything but the student's name and how long it took."""
+    results = json.loads((output / "results.json").read_text())["results"]
+    apart = ("name", "folder", "seconds")
+    found = {result["name"]: {key: result[key] for key in result if key not in apart} for result in results}
+    assert len(found) == len(results)
+    return found
 
 
 class Grading:

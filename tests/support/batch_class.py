@@ -6,6 +6,7 @@ and these programs import this module.
 
 import contextlib
 import csv
+import errno
 import io
 import json
 import os
@@ -42,6 +43,8 @@ def tiny(submission: Submission, settings: journal.Settings, folder: Path) -> Fi
     time.sleep(orders.get("seconds", 0))
     if orders.get("kills", 0) >= _begun(orders, submission.name):
         os.kill(os.getpid(), signal.SIGKILL)
+    if orders.get("full", 0) >= _begun(orders, submission.name):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     if orders.get("fails", 0) >= _begun(orders, submission.name):
         raise ZeroDivisionError("a mistake of\nthe grader's [bold]")
     rows = [{"id": name, "points": points, "max": points, "message": ""} for name, points in LINES.items()]

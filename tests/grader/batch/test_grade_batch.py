@@ -249,3 +249,20 @@ def test_a_class_of_two_is_graded_on_four_real_workers(group: Class):
     assert not [
         process for process in psutil.process_iter(["cmdline"]) if str(group.root) in str(process.info["cmdline"])
     ]
+
+
+def test_a_machine_with_a_full_disk_leaves_its_submission_to_another(group: Class):
+    group.add("anna", full=1)
+    group.add("ben", seconds=1)
+    assert group.grade()[0] == 0
+    assert [(row["name"], row["points"]) for row in group.rows()] == [("anna", "100"), ("ben", "100")]
+    assert group.begun().count("anna") == 2
+
+
+def test_a_batch_ends_if_all_disks_are_full_and_goes_on_later(group: Class, capfd):
+    group.add("anna", full=9)
+    assert group.grade()[0] == 2
+    told = capfd.readouterr().err
+    assert told.count("\n") == 1 and "cannot write to its disk (No space left on device). Free some space there" in told
+    group.add("anna")
+    assert group.grade()[0] == 0
