@@ -11,8 +11,8 @@ RUN := $(COURSE_ENV)/bin/python
 export COURSE_ENV
 
 .PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser \
-	test-container with-hosts with-chromium with-buildah lint format hosts calibrate benchmark overhead parts picture lock \
-	clean
+	test-container with-hosts with-schedulers with-chromium with-buildah lint format hosts calibrate benchmark \
+	overhead parts picture lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -86,7 +86,7 @@ image: whole setup  ## build the container's image (TARGET=learner or grade, BAS
 test: whole with-hosts lint  ## run all that CI runs: formatter, linter and tests
 	$(RUN) -m pytest
 
-test-all: whole with-hosts with-chromium with-buildah lint  ## run all tests, the long ones as well (two hours, needs root)
+test-all: whole with-hosts with-schedulers with-chromium with-buildah lint  ## run all tests, the long ones as well (two hours, needs root)
 	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
 
 test-browser: with-chromium  ## test the lessons and formgrader in Chromium, with pictures in runs/browser
@@ -97,6 +97,9 @@ test-container: with-buildah  ## build the container's images and test them (nee
 
 with-hosts: setup
 	@$(PYTHON) source_code/install/install.py --hosts
+
+with-schedulers: whole setup
+	@$(PYTHON) source_code/install/install.py --also slurm-wlm munge libopenmpi-dev openmpi-bin
 
 with-chromium: whole setup
 	@$(PYTHON) source_code/install/install.py --also chromium

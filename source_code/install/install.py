@@ -38,7 +38,7 @@ MPI = ["libopenmpi-dev", "openmpi-bin"]  # A Horovod with MPI is built and run w
 # The programs of these packages do not have the packages' names.
 PROGRAMS = {
     SANDBOX: "bwrap", "iproute2": "ip", "openssh-client": "ssh", "openssh-server": "sshd",
-    "libopenmpi-dev": "mpicxx", "openmpi-bin": "mpirun",
+    "libopenmpi-dev": "mpicxx", "openmpi-bin": "mpirun", "slurm-wlm": "slurmd", "munge": "munged",
 }  # fmt: skip
 WORKERS = 4  # The lessons and the assignment train with this many workers.
 PYTHONS = ("3.11", "3.12", "3.13")  # `make test-all` sets up, trains and grades on each of these versions.
