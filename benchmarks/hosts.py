@@ -6,7 +6,6 @@ Each run has one result file. A run that has a result is not repeated, so an int
 stopped.
 """
 
-import contextlib
 import itertools
 import json
 import subprocess
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 from rich.console import Console
 
 import cluster
@@ -49,7 +49,7 @@ def two_hosts(say: Say, seed: int = 0) -> dict:
     with cluster.up(2, RATE) as hosts, tempfile.TemporaryDirectory() as folder:
         settings = SETTINGS | {"epochs": 1, "seed": seed}
         line = command("cifar_base.py", "-H", "alpha:2,beta:2", output=Path(folder), **settings)
-        lines = follow(start(hosts, line), say)
+        lines = follow(start(hosts, line), hosts, say)
         return {"settings": settings, "rate": RATE, "lines": lines, "epochs": epochs(Path(folder))}
 
 
@@ -67,8 +67,8 @@ def elastic_run(trouble: str, say: Say, seed: int = 0) -> dict:
         line = command("cifar_elastic.py", *options, output=output, **settings)
         began, process = time.time(), start(hosts, line)
         if trouble != CALM:
-            threading.Thread(target=make_trouble, args=(hosts, trouble, output, say), daemon=True).start()
-        lines = follow(process, say)
+            threading.Thread(target=make_trouble, args=(process, hosts, trouble, output, say), daemon=True).start()
+        lines = follow(process, hosts, say)
         return {"settings": settings, "rate": RATE, "trouble": trouble, "lines": lines} | summary(output, began)
 
 
@@ -80,41 +80,52 @@ def start(hosts: Cluster, line: list[str]) -> subprocess.Popen:
     )  # fmt: skip
 
 
-def follow(process: subprocess.Popen, say: Say) -> list[str]:
+def follow(process: subprocess.Popen, hosts: Cluster, say: Say) -> list[str]:
     """Say the lines of a run as they come, and return them. Raises RuntimeError if the run fails or hangs."""
-    timer = threading.Timer(RUN_SECONDS, process.kill)
+    timer = threading.Timer(RUN_SECONDS, hosts.hosts["alpha"].kill)
     timer.start()
     lines = []
-    with process:
+    try:
         for text in process.stdout:
             lines.append(text.rstrip())
             say(lines[-1])
-    timer.cancel()
+        process.wait()
+    finally:
+        timer.cancel()
+        process.stdout.close()
     if process.returncode != 0:
         raise RuntimeError(f"the run ended with {process.returncode}; its last lines:\n" + "\n".join(lines[-15:]))
     return lines
 
 
-def make_trouble(hosts: Cluster, trouble: str, output: Path, say: Say) -> None:
+def make_trouble(process: subprocess.Popen, hosts: Cluster, trouble: str, output: Path, say: Say) -> None:
     """Wait until the run has made some updates, make trouble on host beta, and later bring beta back."""
-    wait(lambda: updates(output) >= TROUBLE_AT)
+    if not wait(process, lambda: updates(output) >= TROUBLE_AT):
+        return
     beta = hosts.hosts["beta"]
     say(f"now {trouble}, on host beta")
     if trouble == "a worker is killed":  # Horovod starts new workers on this host by itself.
-        beta.run("sh", "-c", "kill -9 $(pgrep -f '^[^ ]*python[^ ]* [^ ]*cifar_elastic.py' | head -1)")
+        workers_of(beta)[0].kill()
         return
     beta.kill() if trouble == "a host is killed" else beta.cut()
-    wait(lambda: len(epochs(output)) >= BACK_AFTER)
-    say("now host beta comes back")
-    with contextlib.suppress(cluster.ClusterError):  # The run may have failed, and its cluster may have ended.
+    if wait(process, lambda: len(epochs(output)) >= BACK_AFTER):
+        say("now host beta comes back")
         hosts.start("beta") if trouble == "a host is killed" else beta.mend()
 
 
-def wait(true: Callable[[], bool]) -> None:
-    """Wait until a condition is true, but not longer than a run can take."""
-    deadline = time.monotonic() + RUN_SECONDS
-    while not true() and time.monotonic() < deadline:
+def workers_of(host: cluster.Host) -> list[psutil.Process]:
+    """Return the workers of an elastic run on a host."""
+    family = host.namespaces.process.children(recursive=True)
+    return [process for process in family if process.cmdline()[1:2] == [str(SOURCE / "cifar_elastic.py")]]
+
+
+def wait(process: subprocess.Popen, true: Callable[[], bool]) -> bool:
+    """Wait until a condition is true, and return True. Return False if the run ends before."""
+    while process.poll() is None:
+        if true():
+            return True
         time.sleep(0.02)
+    return False
 
 
 def updates(output: Path) -> int:

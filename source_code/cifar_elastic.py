@@ -28,14 +28,16 @@ optimizer = Adam(net.parameters(), lr=args.lr)
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters())
 sampler = hvd.elastic.ElasticSampler(train, seed=args.seed)  # divides what is left of an epoch among the workers
 state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)  # what a new worker gets from the others
+state.register_reset_callbacks([sampler.reset])  # Horovod itself does not do this if hosts have only gone away.
 journal, record = Journal(args.output_dir), training.Record(args, write=hvd.rank() == 0)
 
 
 def finish_epoch() -> torch.Tensor:
     """Train on the images of this epoch that are left. Returns the mean loss over this worker's images."""
     net.train()
-    losses = []
-    for number, indices in enumerate(torch.tensor(list(sampler)).split(args.batch_size), start=1):
+    losses = [torch.zeros((), device=device)] * (len(sampler) == 0)  # The epoch may have been all but finished.
+    left = torch.tensor(list(sampler), dtype=torch.int64)
+    for number, indices in enumerate(left.split(args.batch_size) if len(left) else (), start=1):
         done = state.epoch * len(train) + sampler.processed_num  # images since the run began
         rate = args.lr * warmup_factor(done, 3 * len(train), hvd.size())  # follows the number of workers
         for group in optimizer.param_groups:

@@ -67,8 +67,10 @@ def unreachable(host: str) -> str:
         return (
             f"{host} refuses your key ({told}). Add your public key to its ~/.ssh/authorized_keys: ssh-copy-id {host}"
         )
+    if "IDENTIFICATION HAS CHANGED" in done.stderr:
+        return f"{host} shows another host key than before. Ask who runs it before you log in"
     if "Host key" in told:
-        return f"{host} shows another host key than before ({told}). Ask who runs it before you log in"
+        return f"nobody has logged in to {host} from here before. Do it once, to accept its key: ssh {host}"
     return f"{host} does not answer ({told}). Is it on, and does an ssh server run there?"
 
 

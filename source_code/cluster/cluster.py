@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
 from cifar.support.horovodrun import programs_path
 from cluster import namespaces, network, ssh
 from cluster.errors import ClusterError
@@ -19,7 +17,6 @@ from cluster.namespaces import Namespaces
 NAMES = ("alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta")
 TOOLS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
 TOOLS |= {"ssh-keygen": "openssh-client", "ssh": "openssh-client", "sshd": "openssh-server"}
-SWITCH = "switch"
 END_SECONDS = 10
 COUNT = itertools.count()  # One program may make several clusters.
 
@@ -42,13 +39,10 @@ class Host:
         """The limit of this host's link, as `1gbit`, or an empty text if it has none."""
         return self.switch.run("cat", f"{ssh.FOLDER}/{self.name}/rate")
 
-    def command(self, *command: str | Path, folder: str | Path | None = None) -> list[str]:
-        """Return the command line that runs a command on this host as the user.
-
-        It runs in `folder`, or else in the folder of this process.
-        """
+    def command(self, *command: str | Path) -> list[str]:
+        """Return the command line that runs a command on this host as the user, in the folder of this process."""
         path = f"{ssh.PROGRAMS}:{programs_path()}:/usr/sbin"
-        env = ["env", f"--chdir={folder or Path.cwd()}", f"PATH={path}", f"SLURM_CONF={ssh.FOLDER}/slurm.conf"]
+        env = ["env", f"--chdir={Path.cwd()}", f"PATH={path}", f"SLURM_CONF={ssh.FOLDER}/slurm.conf"]
         return self.namespaces.enter(*as_user(self.namespaces), *env, *command)
 
     def run(self, *command: str | Path, **options) -> subprocess.CompletedProcess:
@@ -57,7 +51,7 @@ class Host:
 
     def kill(self) -> None:
         """End all processes of this host at once, as a power failure does."""
-        kill(self.namespaces)
+        self.namespaces.kill()
 
     def cut(self) -> None:
         """Pull the cable of this host."""
@@ -69,11 +63,11 @@ class Host:
 
     def limit(self, rate: str | None) -> None:
         """Let this host send and receive at most `rate`, as `200mbit`. None takes a limit away."""
-        ssh.write(self.switch, f"{ssh.FOLDER}/{self.name}/rate", rate or "")
         if rate:
             network.limit(self.switch, self.namespaces, self.name, rate)
         else:
             network.unlimit(self.switch, self.namespaces, self.name)
+        ssh.write(self.switch, f"{ssh.FOLDER}/{self.name}/rate", rate or "")
 
 
 def as_user(host: Namespaces) -> list[str]:
@@ -95,21 +89,35 @@ class Cluster:
         """Start a host, or start it again after it was killed. Raises ClusterError if it is running."""
         if name in self.hosts and self.hosts[name].namespaces.alive():
             raise ClusterError(f"{name} is running already")
+        known = self.switch.run("ls", ssh.FOLDER).split()
+        if name not in known:
+            there = ", ".join(host for host in NAMES if host in known)
+            raise ClusterError(f"this cluster has no host {name}. It has {there}")
         made, holder = namespaces.create(name, self.name, within=self.switch)
         self._holders.append(holder)
-        self.hosts[name] = host = Host(name, made, self.switch)
+        host = Host(name, made, self.switch)
+        try:
+            self._prepare(host)
+        except BaseException:
+            made.kill()
+            raise
+        self.hosts[name] = host
+        return host
+
+    def _prepare(self, host: Host) -> None:
+        """Give a new host its list of hosts, its cable and its ssh server."""
+        made = host.namespaces
         made.run("mount", "--bind", f"{ssh.FOLDER}/hosts", "/etc/hosts")
-        network.plug_in(self.switch, made, name, host.number)
+        network.plug_in(self.switch, made, host.name, host.number)
         if made.in_user_namespace:  # An ordinary user may then listen on ssh's port.
             made.run("tee", "/proc/sys/net/ipv4/ip_unprivileged_port_start", text="0")
-        ssh.serve(made, name, host.number, as_user(made))
+        ssh.serve(made, host.name, host.number, as_user(made))
         if rate := host.rate:
             host.limit(rate)
-        return host
 
     def down(self) -> None:
         """End all processes of all hosts. Nothing of the cluster is left."""
-        kill(self.switch)
+        self.switch.kill()
         for holder in self._holders:
             holder.communicate(timeout=END_SECONDS)
         self._holders = []
@@ -117,14 +125,6 @@ class Cluster:
 
 def _place(item: tuple[str, Namespaces]) -> int:
     return NAMES.index(item[0])
-
-
-def kill(some: Namespaces) -> None:
-    """Kill the first process of a set of namespaces, and with it all the others. Wait until they have ended."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        process = psutil.Process(some.pid)
-        process.kill()
-        process.wait(END_SECONDS)
 
 
 @contextlib.contextmanager
@@ -136,7 +136,7 @@ def up(size: int = 2, rate: str | None = None) -> Iterator[Cluster]:
     """
     check_machine(size, rate)
     name = f"cluster-{os.getpid()}-{next(COUNT)}"
-    switch, holder = namespaces.create(SWITCH, name)
+    switch, holder = namespaces.create(network.SWITCH, name)
     cluster = Cluster(name, switch, {})
     cluster._holders.append(holder)
     try:
@@ -162,15 +162,16 @@ def _prepare(switch: Namespaces, names: tuple[str, ...], rate: str | None) -> No
 
 def find(name: str | None = None) -> Cluster:
     """Return the cluster that is up. Raises ClusterError if there is none, or several and no `name`."""
-    there = {name: hosts for name, hosts in namespaces.running().items() if SWITCH in hosts}
+    there = {name: hosts for name, hosts in namespaces.running().items() if network.SWITCH in hosts}
     if not there:
-        raise ClusterError("no cluster is up. Make one: python -m cluster up --hosts 2")
+        made = "Make one: python -m cluster up --hosts 2. If you are on one of its hosts, use a terminal outside"
+        raise ClusterError(f"no cluster is up here. {made}")
     if name is None and len(there) > 1:
         raise ClusterError(f"several clusters are up: choose one by --cluster {' or '.join(sorted(there))}")
     if name is not None and name not in there:
         raise ClusterError(f"no cluster {name} is up. There is {', '.join(sorted(there))}")
     hosts = there[name or next(iter(there))]
-    return Cluster(name or next(iter(there)), hosts.pop(SWITCH), hosts)
+    return Cluster(name or next(iter(there)), hosts.pop(network.SWITCH), hosts)
 
 
 def check_machine(size: int, rate: str | None) -> None:

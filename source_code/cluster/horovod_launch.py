@@ -2,13 +2,13 @@
 
 import itertools
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 
 from cifar import download
+from cifar.support.horovodrun import running
 from cluster import check_hosts
 from cluster.errors import ClusterError
 
@@ -36,6 +36,8 @@ def run(workers: int, hosts: dict[str, int], command: list[str], interface: str)
     """
     if not command:
         raise ClusterError("name the program that the workers run, as: python source_code/cifar_base.py")
+    if workers < 1:
+        raise ClusterError(f"-np {workers}: write a number of 1 or more")
     if workers > sum(hosts.values()):
         raise ClusterError(f"-np {workers}: the hosts have places for {sum(hosts.values())} workers. Raise them in -H")
     if wrong := check_hosts.problems(list(hosts), same_everywhere(command)):
@@ -43,10 +45,7 @@ def run(workers: int, hosts: dict[str, int], command: list[str], interface: str)
     listed = ",".join(f"{name}:{slots}" for name, slots in hosts.items())
     launcher = ["horovodrun", "-np", str(workers), "-H", listed, "--network-interfaces", interface]
     started = time.monotonic()
-    process = subprocess.Popen(
-        [*launcher, *command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
-    with process:
+    with running([*launcher, *command], workers, {}) as process:
         first = _follow(process.stdout)
     if process.returncode != 0:
         seconds = time.monotonic() - started
@@ -58,7 +57,8 @@ def run(workers: int, hosts: dict[str, int], command: list[str], interface: str)
 def same_everywhere(command: list[str]) -> list[Path]:
     """Return the program and the folder of data that a command uses. They must be the same on all hosts."""
     program = [Path(word) for word in command if word.endswith(".py") and Path(word).is_file()][:1]
-    named = [Path(folder) for option, folder in itertools.pairwise(command) if option == "--data-dir"]
+    spelled = [part for word in command for part in (word.split("=", 1) if word.startswith("--data-dir=") else [word])]
+    named = [Path(folder) for option, folder in itertools.pairwise(spelled) if option == "--data-dir"]
     return [path.absolute() for path in [*program, *(named or [download.cache_folder()])]]
 
 

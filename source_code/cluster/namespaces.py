@@ -1,8 +1,10 @@
 """Makes sets of Linux namespaces, and runs commands in them. The tools are util-linux's `unshare` and `nsenter`."""
 
 import os
+import signal
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,39 +20,49 @@ START_SECONDS = 20  # A set of namespaces is made in a tenth of a second. A mach
 
 @dataclass(frozen=True)
 class Namespaces:
-    """A set of namespaces, and its first process. `pid` is this process's number outside of them.
+    """A set of namespaces, and its first process, as it is seen from outside.
 
     `in_user_namespace` tells that an ordinary user made them. This user is root in them, and gets no right outside.
     """
 
-    pid: int
+    process: psutil.Process
     in_user_namespace: bool
 
     def enter(self, *command: str | Path, kinds: tuple[str, ...] = KINDS) -> list[str]:
         """Return the command line that runs a command in these namespaces, as root in them."""
         user = ["--user", "--preserve-credentials"] if self.in_user_namespace else []
-        return ["nsenter", "--target", str(self.pid), *user, *kinds, "--", *map(str, command)]
+        return ["nsenter", "--target", str(self.process.pid), *user, *kinds, "--", *map(str, command)]
 
     def run(self, *command: str | Path, text: str = "", kinds: tuple[str, ...] = KINDS) -> str:
         """Run a short command in these namespaces, with `text` as its input, and return its output.
 
         Raises ClusterError if it fails.
         """
-        done = subprocess.run(
-            self.enter(*command, kinds=kinds),
-            input=text, capture_output=True, text=True, check=False, timeout=START_SECONDS,
-            env=os.environ | {"PATH": tools_path()},
-        )  # fmt: skip
+        line = self.enter(*command, kinds=kinds)
+        environment = os.environ | {"PATH": tools_path()}
+        try:
+            done = subprocess.run(
+                line, input=text, capture_output=True, text=True, check=False, timeout=START_SECONDS, env=environment
+            )
+        except subprocess.TimeoutExpired:
+            raise ClusterError(f"{command[0]} has not ended within {START_SECONDS} s. Is this machine busy?") from None
         if done.returncode != 0:
             raise ClusterError(f"{' '.join(map(str, command))} failed: {(done.stderr or done.stdout).strip()}")
         return done.stdout
 
     def alive(self) -> bool:
         """Return whether the first process still runs."""
+        return self.process.is_running() and self.process.status() != psutil.STATUS_ZOMBIE
+
+    def kill(self) -> None:
+        """Kill the first process, and with it all the others. Raises ClusterError if they do not end in time."""
         try:
-            return psutil.Process(self.pid).status() != psutil.STATUS_ZOMBIE
+            self.process.kill()
+            self.process.wait(START_SECONDS)
         except psutil.NoSuchProcess:
-            return False
+            pass
+        except psutil.TimeoutExpired:
+            raise ClusterError(f"process {self.process.pid} was killed and has not ended") from None
 
 
 def tools_path() -> str:
@@ -74,25 +86,30 @@ def create(name: str, cluster: str, within: Namespaces | None = None) -> tuple[N
         within.enter(*command) if within else command,
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     )  # fmt: skip
-    if process.stdout.readline() != "ready\n":
+    # `unshare` and the first process belong to the same group, because the session is new.
+    timer = threading.Timer(START_SECONDS, lambda: os.killpg(process.pid, signal.SIGKILL))
+    timer.start()
+    begun = process.stdout.readline() == "ready\n"
+    timer.cancel()
+    if not begun:
         process.kill()
         raise ClusterError(_not_allowed(process.communicate()[1].strip(), as_user))
     family = psutil.Process(process.pid).children(recursive=True)
-    return Namespaces(next(child.pid for child in family if child.cmdline() == first), as_user), process
+    return Namespaces(next(child for child in family if child.cmdline() == first), as_user), process
 
 
 def running() -> dict[str, dict[str, Namespaces]]:
     """Return the namespaces of this user's clusters: by cluster, and then by host name."""
     found: dict[str, dict[str, Namespaces]] = {}
-    head = [*PYTHON, str(INIT)]
+    head = [*PYTHON[1:], str(INIT)]  # Another Python may have made it.
     for process in psutil.process_iter():
         try:
             command, mine = process.cmdline(), process.uids().real == os.geteuid()
         except psutil.Error:
             continue
-        if mine and command[:-3] == head:
+        if mine and command[1:-3] == head:
             name, cluster, _ = command[-3:]
-            found.setdefault(cluster, {})[name] = Namespaces(process.pid, os.geteuid() != 0)
+            found.setdefault(cluster, {})[name] = Namespaces(process, os.geteuid() != 0)
     return found
 
 

@@ -23,7 +23,7 @@ def bits_per_second(rate: str) -> float:
     """Return a rate such as `200mbit` in bits per second. Raises ClusterError if it cannot be read."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(kbit|mbit|gbit)", rate)
     if not found or float(found[1]) == 0:
-        raise ClusterError(f"--rate {rate}: write a number above 0 and kbit, mbit or gbit, as 200mbit")
+        raise ClusterError(f"the rate {rate}: write a number above 0 and kbit, mbit or gbit, as 200mbit")
     return float(found[1]) * UNITS[found[2]]
 
 
@@ -45,7 +45,10 @@ def make_switch(switch: Namespaces) -> None:
 
 def plug_in(switch: Namespaces, host: Namespaces, name: str, number: int) -> None:
     """Connect a host to the switch, and give its card an address."""
-    port, outside = port_of(name), ("--net",)  # `host.pid` is the number that the process has outside of the cluster.
+    port, outside = (
+        port_of(name),
+        ("--net",),
+    )  # It is named by its process, whose number outside of the cluster is known.
     ends = [
         port,
         "mtu",
@@ -60,7 +63,7 @@ def plug_in(switch: Namespaces, host: Namespaces, name: str, number: int) -> Non
         "address",
         card_address(number),
         "netns",
-        str(host.pid),
+        str(host.process.pid),
     ]
     if f"{port}@" in switch.run("ip", "-brief", "link"):  # The cable of a killed host goes away a little later.
         switch.run("ip", "link", "delete", port)

@@ -71,7 +71,7 @@ def _munge(host: Host) -> None:
 
 
 def _run(host: Host, *command: str | Path) -> None:
-    done = host.run(*command, capture_output=True, text=True)
+    done = host.run(*command, capture_output=True, text=True, timeout=READY_SECONDS)
     if done.returncode != 0:
         raise ClusterError(f"{command[0]} did not start on {host.name}: {done.stderr.strip()}")
 
@@ -80,7 +80,8 @@ def _wait(host: Host, count: int) -> None:
     """Wait until so many hosts are idle, which means that they can take jobs."""
     deadline = time.monotonic() + READY_SECONDS
     while time.monotonic() < deadline:
-        told = host.run("sinfo", "--noheader", "--Node", "--format", "%T", capture_output=True, text=True).stdout
+        asked = ("sinfo", "--noheader", "--Node", "--format", "%T")
+        told = host.run(*asked, capture_output=True, text=True, timeout=READY_SECONDS).stdout
         if told.split() == ["idle"] * count:
             return
         time.sleep(0.3)

@@ -1,5 +1,6 @@
 """The hosts of a cluster: what they share, what they do not, and that nothing is left of them."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -72,11 +73,11 @@ def test_the_ssh_folder_of_the_user_is_untouched(three_hosts: Cluster):
 
 def test_a_limited_link_has_its_rate_in_both_directions(three_hosts: Cluster):
     alpha, beta = three_hosts.hosts["alpha"], three_hosts.hosts["beta"]
-    assert bits_per_second(alpha, beta, 20_000_000) > 400e6
+    assert bits_per_second(alpha, beta, 20_000_000) > 100e6
     for host in (alpha, beta):
         host.limit("40mbit")
         assert host.rate == "40mbit"
-        assert 30e6 < bits_per_second(alpha, beta, 5_000_000) < 48e6  # A burst comes before the limit.
+        assert 10e6 < bits_per_second(alpha, beta, 5_000_000) < 60e6  # A burst comes before the limit.
         host.limit(None)
 
 
@@ -97,8 +98,10 @@ def test_a_killed_host_comes_back_with_its_limit(three_hosts: Cluster):
 def test_a_cut_cable_can_be_put_back(three_hosts: Cluster):
     alpha, beta = three_hosts.hosts["alpha"], three_hosts.hosts["beta"]
     beta.cut()
-    assert "timed out" in on(alpha, "ssh", "beta", "true").stderr
-    beta.mend()
+    try:
+        assert on(alpha, "ssh", "beta", "true").returncode == 255
+    finally:
+        beta.mend()
     assert on(alpha, "ssh", "beta", "uname -n").stdout == "beta\n"
 
 
@@ -117,8 +120,8 @@ def test_another_program_finds_the_cluster_and_changes_it(three_hosts: Cluster):
     ("arguments", "told"),
     [
         (("up", "--hosts", "9"), "--hosts 9: write a number from 1 to 8"),
-        (("up", "--rate", "fast"), "--rate fast: write a number above 0 and kbit, mbit or gbit, as 200mbit"),
-        (("up", "--rate", "0mbit"), "--rate 0mbit: write a number above 0 and kbit, mbit or gbit, as 200mbit"),
+        (("up", "--rate", "fast"), "the rate fast: write a number above 0 and kbit, mbit or gbit, as 200mbit"),
+        (("up", "--rate", "0mbit"), "the rate 0mbit: write a number above 0 and kbit, mbit or gbit, as 200mbit"),
         (("list", "--cluster", "none-such"), "none-such"),
     ],
 )
@@ -126,6 +129,13 @@ def test_bad_input_gets_one_line(three_hosts: Cluster, arguments: tuple[str, ...
     done = run_python("-m", "cluster", *arguments)
     assert done.returncode == 2 and len(done.stderr.splitlines()) == 1
     assert done.stderr.startswith("cluster: ") and told in done.stderr
+
+
+def test_a_host_that_this_cluster_has_not_cannot_be_started(three_hosts: Cluster):
+    done = run_python("-m", "cluster", "start", "--cluster", three_hosts.name, "theta")
+    assert (done.returncode, done.stderr) == (
+        2, "cluster: this cluster has no host theta. It has alpha, beta, gamma\n"
+    )  # fmt: skip
 
 
 def test_an_absent_host_gets_one_line(three_hosts: Cluster):
@@ -139,37 +149,48 @@ def test_a_machine_without_the_tools_is_told_what_to_install(monkeypatch: pytest
         cluster.cluster.check_machine(2, None)
 
 
-def world() -> tuple[set[str], set[str], set[str]]:
-    """Return this machine's network cards, mounts, and processes of clusters."""
-    cards = set(psutil.net_if_addrs())
-    mounts = set(Path("/proc/self/mountinfo").read_text().splitlines())
-    return cards, mounts, {str(made) for made in namespaces.running().values()}
+SLEEP = "98765.4321"  # The seconds mark the process that runs on the hosts.
 
 
-def up_and_killed(wait: float, number: int) -> None:
-    """Start a cluster in a process of its own, and kill this process after `wait` seconds, at any moment."""
-    command = [sys.executable, "-m", "cluster", "up", "--hosts", str(number), "sleep", "1000"]
+def left() -> list[str]:
+    """Return the command lines of the processes of clusters of these tests, and the network cards and mounts of all."""
+    lines = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            lines.append(" ".join(process.cmdline()))
+    marks = (SLEEP, str(namespaces.INIT), "/run/cluster/")
+    ours = [line for line in lines if any(mark in line for mark in marks)]
+    mounts = [line for line in Path("/proc/self/mountinfo").read_text().splitlines() if " cluster " in line]
+    return sorted([*ours, *psutil.net_if_addrs(), *mounts])
+
+
+def up_and_killed(number: int, seconds: float | None = None) -> None:
+    """Start a cluster in a process of its own, and kill this process: after `seconds`, or else when a program runs."""
+    command = [sys.executable, "-m", "cluster", "up", "--hosts", str(number), "sleep", SLEEP]
     with subprocess.Popen(command, cwd=REPOSITORY, start_new_session=True) as process:
-        time.sleep(wait)
+        if seconds is None:
+            until(lambda: any(line == f"sleep {SLEEP}" for line in left()))
+        else:
+            time.sleep(seconds)
         os.kill(process.pid, signal.SIGKILL)
 
 
 def test_nothing_is_left_after_a_cluster_was_killed():
-    before = world()
-    up_and_killed(3, 2)
-    until(lambda: world() == before, 20)
+    before = left()
+    up_and_killed(2)
+    until(lambda: left() == before, 20)
 
 
 @pytest.mark.slow
 def test_nothing_is_left_after_twenty_ups_and_downs_with_kills_in_between():
-    before = world()
+    before = left()
     for number in range(20):
         if number % 2:
-            up_and_killed(0.2 + number / 10, number % 8 + 1)
+            up_and_killed(number % 8 + 1, 0.2 + number / 10)
         else:
             done = run_python("-m", "cluster", "up", "--hosts", number % 8 + 1, "ssh", "alpha", "uname", "-n")
             assert (done.stdout, done.returncode) == ("alpha\n", 0)
-    until(lambda: world() == before, 20)
+    until(lambda: left() == before, 20)
 
 
 AS_USER = """
