@@ -4,6 +4,7 @@ Each command returns its exit status, and imports what it needs when it runs. `_
 """
 
 import argparse
+import shlex
 import sys
 
 from rich.console import Console
@@ -59,11 +60,11 @@ def batch(args: argparse.Namespace, console: Console) -> int:
 
 
 def join(args: argparse.Namespace, console: Console) -> int:
-    """Offer this machine's slots to a scheduler. Exit status: 0 when the scheduler has ended."""
+    """Offer this machine's slots to a scheduler. Exit status: 0 when the scheduler has been away for some minutes."""
     from grader.batch import dask_cluster
 
-    console.print(f"offering slots to {args.address} until it ends", highlight=False)
-    dask_cluster.join(args.address)
+    _say(console, f"offering slots to {args.address}; Ctrl-C ends this")
+    dask_cluster.join(args.address, lambda text: _say(console, text))
     return 0
 
 
@@ -72,7 +73,7 @@ def create_tls(args: argparse.Namespace, console: Console) -> int:
     from grader.batch import tls
 
     tls.create(args.folder)
-    with_it = f"DASK_CONFIG={args.folder.absolute()}"
+    with_it = f"DASK_CONFIG={shlex.quote(str(args.folder.absolute()))}"
     _say(console, f"key and settings: {args.folder}. Copy this folder to the same path on each machine.")
     _say(console, f"on one machine:  {with_it} dask scheduler --protocol tls")
     _say(console, f"on each machine: {with_it} python -m grader join tls://ONE_MACHINE:8786")

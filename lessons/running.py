@@ -12,13 +12,12 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from cifar.support.horovodrun import last_lines, read_line, running
+from cifar.support.horovodrun import TRACEBACK, last_lines, read_line, running
 
 SOURCE = Path(__file__).resolve().parents[1] / "source_code"
 SINGLE_WORKER = ("cifar_single.py",)  # These scripts do not use Horovod.
 TEST_IMAGES = 10_000  # CIFAR-10 has this many.
 SHOWN_LINES = 15  # This many of the last lines of a failed run are shown.
-TRACEBACK = "Traceback (most recent call last):"  # The launcher's own traceback starts so. A worker's has a rank first.
 
 
 class RunError(RuntimeError):

@@ -48,6 +48,7 @@ from grader.common.errors import GraderError
 
 LOOPBACK = "127.0.0.1"
 TRIES = 3  # a submission that has killed its slot's process so often is not tried again
+AWAY_SECONDS = 300  # a machine waits so many seconds for a scheduler that is away
 POLL_SECONDS = 1.0  # seconds between two looks for slots that came or went
 CONNECT_SECONDS = 5  # a scheduler must answer within so many seconds
 REST_SECONDS = 30  # a slot whose machine could not grade gets no submission for so many seconds
@@ -197,24 +198,35 @@ def remote_cluster(address: str) -> Iterator[Client]:
 
 
 def _no_scheduler(address: str) -> SlotError:
-    return SlotError(f"no Dask scheduler answers at {address}: start one with `dask scheduler`")
+    return SlotError(
+        f"no Dask scheduler answers at {address}: start one with `dask scheduler`, and give both the same DASK_CONFIG"
+    )
 
 
-def join(address: str) -> None:
-    """Offer this machine's slots to the scheduler at `address` until it ends. Raises SlotError if there is none."""
+def join(address: str, say: Callable[[str], object] = print) -> None:
+    """Offer this machine's slots to the scheduler at `address` until the scheduler has been away for some minutes.
+
+    A machine that has lost its link to the scheduler offers its slots again as soon as the link is back. Raises
+    SlotError if the scheduler does not answer at first.
+    """
 
     async def offer(folder: Path) -> None:
         nannies = [Nanny(address, **_options(slot, folder)) for slot in slots_of_this_machine()]
         await asyncio.gather(*nannies)
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
+    lost = None
     with tempfile.TemporaryDirectory(prefix="grader-slots-") as folder, _configured_dask():
-        try:
-            asyncio.run(offer(Path(folder)))
-        except (RuntimeError, ValueError):  # Dask gave up after half a minute, or the address is malformed
-            raise _no_scheduler(address) from None
-        finally:
-            clear_leftovers(Path(folder))
+        while lost is None or time.monotonic() - lost < AWAY_SECONDS:
+            try:
+                asyncio.run(offer(Path(folder)))
+                lost = time.monotonic()
+                say(f"the scheduler at {address} is away; this machine offers its slots again when it is back")
+            except (RuntimeError, ValueError):  # Dask gave up after half a minute, or the address is malformed
+                if lost is None:
+                    raise _no_scheduler(address) from None
+            finally:
+                clear_leftovers(Path(folder))
 
 
 @dataclass(frozen=True)
@@ -282,7 +294,8 @@ def grade_all(
                 running[future] = submission, address
             for future, outcome in _finished(running):
                 submission, address = running.pop(future)
-                if outcome and outcome.machine:
+                deaths[submission.folder] += bool(outcome and outcome.machine)
+                if outcome and outcome.machine and deaths[submission.folder] < TRIES:
                     waiting.append(submission)
                     resting[address] = time.monotonic() + REST_SECONDS
                     if not running and not _rested(slots, resting):
@@ -340,7 +353,7 @@ def grade_in_slot(grade: Grade, submission: Submission, settings: Settings) -> O
         if error.errno not in MACHINE_ERRORS:
             return _failed(error, started)
         full = f"{socket.gethostname()} cannot write to its disk ({error.strerror}). Free some space there"
-        return Outcome({}, 0.0, machine=f"{full}, and give the same command again")
+        return Outcome({}, 0.0, full, machine=full)
     except Exception as error:  # an error in the grader must neither end the batch nor cost the student points
         return _failed(error, started)
     return Outcome(files, time.monotonic() - started)

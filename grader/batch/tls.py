@@ -4,12 +4,14 @@ Without it, whoever reaches the scheduler's port can run programs as the user wh
 """
 
 import json
+import tempfile
 from pathlib import Path
 
 from distributed import Security
 
 from grader.common.atomic_write import write_whole
 from grader.common.errors import GraderError
+from grader.common.private_file import once
 
 
 def create(folder: Path) -> None:
@@ -18,15 +20,16 @@ def create(folder: Path) -> None:
     All machines have the same key. The certificate is valid for a year. Raises GraderError if the folder exists.
     """
     folder = folder.absolute()
-    try:
-        folder.mkdir(mode=0o700, parents=True)
-    except FileExistsError:
-        raise GraderError(f"{folder} is there already; name a new folder, or remove it to make a new key") from None
+    if folder.exists():
+        raise GraderError(f"{folder} is there already; name a new folder, or remove it to make a new key")
     made = Security.temporary()
-    write_whole(folder / "key.pem", made.tls_client_key)
-    write_whole(folder / "certificate.pem", made.tls_client_cert)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))  # Only this user can read it.
+    once(part / "key.pem", made.tls_client_key.encode)
+    write_whole(part / "certificate.pem", made.tls_client_cert)
     certificate, key = str(folder / "certificate.pem"), str(folder / "key.pem")
     roles = {role: {"cert": certificate, "key": key} for role in ("scheduler", "worker", "client")}
     tls = {"ca-file": certificate, **roles}
     comm = {"default-scheme": "tls", "require-encryption": True, "tls": tls}
-    write_whole(folder / "dask.yaml", json.dumps({"distributed": {"comm": comm}}, indent=1) + "\n")
+    write_whole(part / "dask.yaml", json.dumps({"distributed": {"comm": comm}}, indent=1) + "\n")
+    part.rename(folder)

@@ -70,7 +70,10 @@ class Stretch:
 
 
 def read(output_dir: Path) -> list[Stretch]:
-    """Return the stretches of a run in their order, from the journals of all its workers."""
+    """Return the stretches of a run in their order, from the journals of all its workers.
+
+    A stretch that ended before its first update is left out.
+    """
     found: dict[float, Stretch] = {}
     for path in sorted((output_dir / "journal").glob("*.jsonl")):
         for text in path.read_text().splitlines():
@@ -87,7 +90,7 @@ def read(output_dir: Path) -> list[Stretch]:
                 now.images[place] += line["images"]
                 now.ended[place] = max(now.ended[place], line["ended"])
                 now.rate[place] = line["rate"]
-    stretches = sorted(found.values(), key=lambda stretch: stretch.began)
+    stretches = sorted((made for made in found.values() if made.images), key=lambda stretch: stretch.began)
     for number, stretch in enumerate(stretches):
         later = min((after.start for after in stretches[number + 1 :]), default=None)
         stretch.counted = sorted(place for place in stretch.images if later is None or place < later)

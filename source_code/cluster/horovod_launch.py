@@ -8,13 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from cifar import download
-from cifar.support.horovodrun import running
+from cifar.support.horovodrun import TRACEBACK, running
 from cluster import check_hosts
 from cluster.errors import ClusterError
 
 EXITED = re.compile(r"Process (\d+) exit with status code (\d+)\.")
 LOST = 255  # ssh ends with this status if it loses its host. A killed program of a remote host gives it as well.
-TRACEBACK = "Traceback (most recent call last):"  # The launcher's own traceback starts so. A worker's has a rank first.
 
 
 def read_hosts(text: str) -> dict[str, int]:

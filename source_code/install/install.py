@@ -323,13 +323,13 @@ def installed() -> dict[str, str]:
     return json.loads(STAMP.read_text()) if STAMP.exists() else {}
 
 
-def note(part: str) -> None:
-    """Write into the stamp that a part is installed.
+def note(part: str, **more: str) -> None:
+    """Write into the stamp that a part is installed, and `more`.
 
     The stamp is written whole or not at all, because a stamp that cannot be read would end every later call.
     """
     done = STAMP.with_suffix(".part")
-    done.write_text(json.dumps(installed() | {part: wanted()[part]}))
+    done.write_text(json.dumps(installed() | {part: wanted()[part]} | more))
     done.replace(STAMP)
 
 
@@ -343,7 +343,7 @@ def dependencies(args: argparse.Namespace) -> None:
     wheel = horovod_wheel(args.gpus, args.mpi)
     say("installing Horovod")
     pip("install", "-q", "--no-deps", "--force-reinstall", wheel)
-    note("dependencies")
+    note("dependencies", **({"mpi": "built"} if args.mpi else {}))
 
 
 def course() -> None:
@@ -363,6 +363,9 @@ def main(arguments: list[str] | None = None) -> None:
     system_packages(args.also + (HOSTS if args.hosts else []))
     started, done, want = time.monotonic(), installed(), wanted()
     stale = [part for part in want if done.get(part) != want[part]]
+    if args.mpi and "mpi" not in done and "dependencies" not in stale:
+        stale.append("dependencies")
+    args.mpi |= "mpi" in done  # An environment that has a Horovod with MPI keeps it.
     if not stale:
         return
     if "dependencies" in stale:

@@ -15,6 +15,7 @@ from cifar.support import process_tree
 from cifar.support.environment import cores
 
 END_SECONDS = 5  # The launcher has this time to end its workers. After that, they are killed.
+TRACEBACK = "Traceback (most recent call last):"  # The launcher's own traceback starts so. A worker's has a rank first.
 WORKER_LINE = re.compile(r"\[(\d{1,6})\]<(stdout|stderr)>:(.*)", re.DOTALL)
 
 

@@ -122,16 +122,32 @@ def test_a_lost_scheduler_is_reported_and_the_batch_can_continue(group: Class, s
     assert group.begun().count("anna") == 1
 
 
+def test_a_machine_offers_its_slots_again_when_the_scheduler_is_back(scheduler, machines, tmp_path: Path):
+    process, address = scheduler
+    process.kill()
+    process.wait()
+    port = address.rpartition(":")[2]
+    line = [Path(sys.executable).with_name("dask"), "scheduler", "--host", "127.0.0.1", "--port", port]
+    with subprocess.Popen([*line, "--no-dashboard"], stderr=subprocess.DEVNULL) as again:
+        try:
+            with dask_cluster.remote_cluster(address) as client:
+                until(lambda: len(dask_cluster.count_slots(client)) >= 2)
+        finally:
+            again.kill()
+
+
 def test_batch_reports_a_missing_scheduler(group: Class, capfd):
     group.add("anna")
     assert group.grade("--scheduler", "tcp://127.0.0.1:9")[0] == 2
     assert capfd.readouterr().err == (
-        "grader: no Dask scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`\n"
+        "grader: no Dask scheduler answers at tcp://127.0.0.1:9: start one with `dask scheduler`, and give both the "
+        "same DASK_CONFIG\n"
     )
 
 
 def test_join_reports_a_missing_scheduler(capfd):
     assert main(["join", "nowhere://1"]) == 2
     assert capfd.readouterr().err == (
-        "grader: no Dask scheduler answers at nowhere://1: start one with `dask scheduler`\n"
+        "grader: no Dask scheduler answers at nowhere://1: start one with `dask scheduler`, and give both the same "
+        "DASK_CONFIG\n"
     )
