@@ -52,15 +52,16 @@ def _figure(made: dict) -> Figure:
     """Draw the images that were done, and the learning rate, over the time since the launch."""
     time = "seconds since the launch"
     figure, (done, rate) = panels((time, "images done, in thousands"), (time, "learning rate"))
-    for stretch in made["stretches"]:
+    for number, stretch in enumerate(made["stretches"]):
+        side = "right" if number else "left"  # The first line is near the axis, so its name stands at its other side.
         seconds, images = zip(*stretch["points"], strict=True)
         look = {"color": COLOUR_OF[stretch["workers"]], "marker": "", "linestyle": "-"}
         done.plot(seconds, [count / 1000 for count in images], **look)
         rate.plot(seconds, stretch["rates"], **look)
         for axis, value in ((done, images[-1] / 1000), (rate, stretch["rates"][-1])):
             axis.annotate(
-                f"{stretch['workers']} workers", (seconds[-1], value), xytext=(-4, 6), textcoords="offset points",
-                ha="right", color=look["color"],
+                f"{stretch['workers']} workers", (seconds[-1], value), xytext=(-4 if number else 4, 6),
+                textcoords="offset points", ha=side, color=look["color"],
             )  # fmt: skip
     for before, after in _pairs(made):
         for axis in (done, rate):
