@@ -210,23 +210,29 @@ def join(address: str, say: Callable[[str], object] = print) -> None:
     SlotError if the scheduler does not answer at first.
     """
 
+    joined = []  # has an entry once a scheduler has taken the slots
+
     async def offer(folder: Path) -> None:
         nannies = [Nanny(address, **_options(slot, folder)) for slot in slots_of_this_machine()]
         await asyncio.gather(*nannies)
+        joined.append(address)
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
-    lost = None
-    with tempfile.TemporaryDirectory(prefix="grader-slots-") as folder, _configured_dask():
-        while lost is None or time.monotonic() - lost < AWAY_SECONDS:
+    lost = 0.0
+    while not joined or time.monotonic() - lost < AWAY_SECONDS:
+        known = len(joined)
+        with tempfile.TemporaryDirectory(prefix="grader-slots-") as folder, _configured_dask():
             try:
-                asyncio.run(offer(Path(folder)))
-                lost = time.monotonic()
-                say(f"the scheduler at {address} is away; this machine offers its slots again when it is back")
-            except (RuntimeError, ValueError):  # Dask gave up after half a minute, or the address is malformed
-                if lost is None:
-                    raise _no_scheduler(address) from None
+                # Dask gives up after half a minute, and also raises ValueError if the address is malformed.
+                with contextlib.suppress(RuntimeError, ValueError, OSError):
+                    asyncio.run(offer(Path(folder)))
             finally:
                 clear_leftovers(Path(folder))
+        if not joined:
+            raise _no_scheduler(address)
+        if len(joined) > known:
+            lost = time.monotonic()
+            say(f"the scheduler at {address} is away; this machine offers its slots again when it is back")
 
 
 @dataclass(frozen=True)
