@@ -216,6 +216,7 @@ def join(address: str, say: Callable[[str], object] = print) -> None:
         nannies = [Nanny(address, **_options(slot, folder)) for slot in slots_of_this_machine()]
         await asyncio.gather(*nannies)
         joined.append(address)
+        say(f"joined {address}")
         await asyncio.gather(*(nanny.finished() for nanny in nannies))
 
     lost = 0.0

@@ -122,18 +122,26 @@ def test_a_lost_scheduler_is_reported_and_the_batch_can_continue(group: Class, s
     assert group.begun().count("anna") == 1
 
 
-def test_a_machine_offers_its_slots_again_when_the_scheduler_is_back(scheduler, machines, tmp_path: Path):
+def test_a_machine_offers_its_slots_again_when_the_scheduler_is_back(scheduler, tmp_path: Path):
     process, address = scheduler
+    said = tmp_path / "said"
+    program = (
+        "from grader.batch import dask_cluster; dask_cluster.join(sys.argv[2], lambda text: print(text, flush=True))"
+    )
+    with said.open("w") as file:
+        machine = start(program, tmp_path, address, stdout=file)
+    again = [Path(sys.executable).with_name("dask"), "scheduler", "--host", "127.0.0.1", "--port"]
+    again += [address.rpartition(":")[2], "--no-dashboard"]
+    until(lambda: said.read_text().count(f"joined {address}\n") == 1)
     process.kill()
     process.wait()
-    port = address.rpartition(":")[2]
-    line = [Path(sys.executable).with_name("dask"), "scheduler", "--host", "127.0.0.1", "--port", port]
-    with subprocess.Popen([*line, "--no-dashboard"], stderr=subprocess.DEVNULL) as again:
-        try:
-            with dask_cluster.remote_cluster(address) as client:
-                until(lambda: len(dask_cluster.count_slots(client)) >= 2)
-        finally:
-            again.kill()
+    second = subprocess.Popen(again, stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: said.read_text().count(f"joined {address}\n") == 2, 200)
+    finally:
+        for started in (second, machine):
+            started.kill()
+            started.wait()
 
 
 def test_batch_reports_a_missing_scheduler(group: Class, capfd):
