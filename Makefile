@@ -96,10 +96,10 @@ test-container: with-buildah  ## build the container's images and test them (nee
 	$(RUN) -m pytest -m "slow or not slow" tests/container
 
 with-hosts: setup
-	@$(PYTHON) source_code/install/install.py --hosts
+	@$(PYTHON) source_code/install/install.py --also iproute2 openssh-client openssh-server
 
 with-schedulers: whole setup
-	@$(PYTHON) source_code/install/install.py --also slurm-wlm munge libopenmpi-dev openmpi-bin
+	@$(PYTHON) source_code/install/install.py --also slurm-wlm munge
 
 with-chromium: whole setup
 	@$(PYTHON) source_code/install/install.py --also chromium

@@ -21,7 +21,7 @@ from rich.console import Console
 
 import cluster
 from benchmarks.experiment import results
-from cifar import elastic
+from benchmarks.instruments import elastic_journal
 from cluster import Cluster
 
 FOLDER = results.RESULTS / "hosts"
@@ -142,8 +142,8 @@ def epochs(output: Path) -> list[dict]:
 
 def summary(output: Path, began: float) -> dict:
     """Return what the journals of an elastic run tell. `began` is the time at which the run was launched."""
-    stretches, images = elastic.read(output), SETTINGS["images"]
-    used = [elastic.uses(stretches, epoch) for epoch in range(SETTINGS["epochs"])]
+    stretches, images = elastic_journal.read(output), SETTINGS["images"]
+    used = [elastic_journal.uses(stretches, epoch) for epoch in range(SETTINGS["epochs"])]
     return {
         "stretches": [
             {
@@ -160,7 +160,7 @@ def summary(output: Path, began: float) -> dict:
             }
             for stretch in stretches
         ],
-        "pauses": [elastic.pause(*pair) for pair in itertools.pairwise(stretches)],
+        "pauses": [elastic_journal.pause(*pair) for pair in itertools.pairwise(stretches)],
         "lost": sum(images - len(uses) for uses in used),
         "twice": sum(sum(count - 1 for count in uses.values()) for uses in used),
         "epochs": epochs(output),

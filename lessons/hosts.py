@@ -63,14 +63,10 @@ def _figure(made: dict) -> Figure:
                 f"{stretch['workers']} workers", (seconds[-1], value), xytext=(-4 if number else 4, 6),
                 textcoords="offset points", ha=side, color=look["color"],
             )  # fmt: skip
-    for before, after in _pairs(made):
+    for before, after in itertools.pairwise(made["stretches"]):
         for axis in (done, rate):
             axis.axvspan(before["points"][-1][0], after["points"][0][0], color="#888888", alpha=0.25, linewidth=0)
     return figure
-
-
-def _pairs(made: dict) -> list[tuple[dict, dict]]:
-    return list(itertools.pairwise(made["stretches"]))
 
 
 def _alt(made: dict) -> str:

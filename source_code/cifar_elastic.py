@@ -1,6 +1,6 @@
 """cifar_warmup.py, but the run goes on when a worker dies, and takes in new workers.
 
-horovodrun -np 4 --min-np 2 --max-np 4 --host-discovery-script ./hosts.sh python source_code/cifar_elastic.py
+horovodrun -np 4 --min-np 2 --host-discovery-script source_code/answering_hosts.sh python source_code/cifar_elastic.py
 """
 
 import horovod.torch as hvd
@@ -34,10 +34,11 @@ journal, record = Journal(args.output_dir), training.Record(args, write=hvd.rank
 
 def finish_epoch() -> torch.Tensor:
     """Train on the images of this epoch that are left. Returns the mean loss over this worker's images."""
+    if len(sampler) == 0:  # The workers have changed after the last update of an epoch.
+        return torch.zeros((), device=device)
     net.train()
-    losses = [torch.zeros((), device=device)] * (len(sampler) == 0)  # The epoch may have been all but finished.
-    left = torch.tensor(list(sampler), dtype=torch.int64)
-    for number, indices in enumerate(left.split(args.batch_size) if len(left) else (), start=1):
+    losses = []
+    for number, indices in enumerate(torch.tensor(list(sampler)).split(args.batch_size), start=1):
         done = state.epoch * len(train) + sampler.processed_num  # images since the run began
         rate = args.lr * warmup_factor(done, 3 * len(train), hvd.size())  # follows the number of workers
         for group in optimizer.param_groups:

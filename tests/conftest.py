@@ -1,5 +1,6 @@
 """All tests share the folder with CIFAR-10, and functions that run scripts on real Horovod workers."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -7,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import hypothesis
 import pytest
@@ -34,6 +36,15 @@ def examples(many: int) -> int:
 def cifar10() -> Path:
     """Return the user's cache folder with CIFAR-10. The data is downloaded if it is not there."""
     return download.fetch()
+
+
+@pytest.fixture(scope="module")
+def install() -> ModuleType:
+    """Return the set-up as a module. It is a file beside the packages, because it runs before they are installed."""
+    spec = importlib.util.spec_from_file_location("install", SCRIPTS / "install" / "install.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def until(true: Callable[[], bool], seconds: float = 120) -> None:

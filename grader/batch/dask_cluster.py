@@ -209,31 +209,31 @@ def join(address: str, say: Callable[[str], object] = print) -> None:
     A machine that has lost its link to the scheduler offers its slots again as soon as the link is back. Raises
     SlotError if the scheduler does not answer at first.
     """
-
-    joined = []  # has an entry once a scheduler has taken the slots
-
-    async def offer(folder: Path) -> None:
-        nannies = [Nanny(address, **_options(slot, folder)) for slot in slots_of_this_machine()]
-        await asyncio.gather(*nannies)
-        joined.append(address)
-        say(f"joined {address}")
-        await asyncio.gather(*(nanny.finished() for nanny in nannies))
-
-    lost = 0.0
-    while not joined or time.monotonic() - lost < AWAY_SECONDS:
-        known = len(joined)
+    lost = None
+    while lost is None or time.monotonic() - lost < AWAY_SECONDS:
         with tempfile.TemporaryDirectory(prefix="grader-slots-") as folder, _configured_dask():
             try:
-                # Dask gives up after half a minute, and also raises ValueError if the address is malformed.
-                with contextlib.suppress(RuntimeError, ValueError, OSError):
-                    asyncio.run(offer(Path(folder)))
+                joined = asyncio.run(_offer(address, Path(folder), say))
             finally:
                 clear_leftovers(Path(folder))
-        if not joined:
-            raise _no_scheduler(address)
-        if len(joined) > known:
+        if joined:
             lost = time.monotonic()
             say(f"the scheduler at {address} is away; this machine offers its slots again when it is back")
+        elif lost is None:
+            raise _no_scheduler(address)
+
+
+async def _offer(address: str, folder: Path, say: Callable[[str], object]) -> bool:
+    """Offer this machine's slots until the scheduler is gone. Return whether it had taken them."""
+    try:
+        nannies = [Nanny(address, **_options(slot, folder)) for slot in slots_of_this_machine()]
+        await asyncio.gather(*nannies)
+    except (RuntimeError, ValueError, OSError):  # Dask gave up after half a minute, or the address is malformed.
+        return False
+    say(f"joined {address}")
+    with contextlib.suppress(RuntimeError, OSError):
+        await asyncio.gather(*(nanny.finished() for nanny in nannies))
+    return True
 
 
 @dataclass(frozen=True)
@@ -241,13 +241,13 @@ class Outcome:
     """A slot returns this for a submission.
 
     `files` are the report's files. `failure` says why the grader failed, and is empty if it did not. `seconds` is how
-    long the grading took. `machine` says why this machine cannot grade now, and is empty if it can.
+    long the grading took. `elsewhere` tells that the machine is to blame, so another one may succeed.
     """
 
     files: Files
     seconds: float
     failure: str = ""
-    machine: str = ""
+    elsewhere: bool = False
 
 
 SCHEDULER_LOST = "the Dask scheduler is lost; when it is there again, the same command goes on"
@@ -301,14 +301,14 @@ def grade_all(
                 running[future] = submission, address
             for future, outcome in _finished(running):
                 submission, address = running.pop(future)
-                deaths[submission.folder] += bool(outcome and outcome.machine)
-                if outcome and outcome.machine and deaths[submission.folder] < TRIES:
-                    waiting.append(submission)
-                    resting[address] = time.monotonic() + REST_SECONDS
-                    if not running and not _rested(slots, resting):
-                        raise SlotError(outcome.machine)
-                else:
+                deaths[submission.folder] += bool(outcome and outcome.elsewhere)
+                if not (outcome and outcome.elsewhere) or deaths[submission.folder] == TRIES:
                     yield submission, outcome
+                    continue
+                waiting.append(submission)
+                resting[address] = time.monotonic() + REST_SECONDS
+                if not running and not _rested(slots, resting):
+                    raise SlotError(outcome.failure)
 
 
 def _remove_lost(running: Running, slots: dict[str, int]) -> list[Submission]:
@@ -360,7 +360,7 @@ def grade_in_slot(grade: Grade, submission: Submission, settings: Settings) -> O
         if error.errno not in MACHINE_ERRORS:
             return _failed(error, started)
         full = f"{socket.gethostname()} cannot write to its disk ({error.strerror}). Free some space there"
-        return Outcome({}, 0.0, full, machine=full)
+        return Outcome({}, 0.0, full, elsewhere=True)
     except Exception as error:  # an error in the grader must neither end the batch nor cost the student points
         return _failed(error, started)
     return Outcome(files, time.monotonic() - started)

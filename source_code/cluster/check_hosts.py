@@ -64,9 +64,7 @@ def unreachable(host: str) -> str:
     if "resolve" in told or "not known" in told:
         return f"there is no host {host} ({told}). Look for a spelling mistake, or add it to /etc/hosts"
     if "Permission denied" in told:
-        return (
-            f"{host} refuses your key ({told}). Add your public key to its ~/.ssh/authorized_keys: ssh-copy-id {host}"
-        )
+        return f"{host} refuses your key ({told}). Give it your public key: ssh-copy-id {host}"
     if "IDENTIFICATION HAS CHANGED" in done.stderr:
         return f"{host} shows another host key than before. Ask who runs it before you log in"
     if "Host key" in told:

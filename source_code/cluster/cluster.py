@@ -3,7 +3,6 @@
 import contextlib
 import itertools
 import os
-import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -140,7 +139,7 @@ def up(size: int = 2, rate: str | None = None) -> Iterator[Cluster]:
     cluster = Cluster(name, switch, {})
     cluster._holders.append(holder)
     try:
-        _prepare(switch, NAMES[:size], rate)
+        _furnish(switch, NAMES[:size], rate)
         for host in NAMES[:size]:
             cluster.start(host)
         yield cluster
@@ -148,7 +147,7 @@ def up(size: int = 2, rate: str | None = None) -> Iterator[Cluster]:
         cluster.down()
 
 
-def _prepare(switch: Namespaces, names: tuple[str, ...], rate: str | None) -> None:
+def _furnish(switch: Namespaces, names: tuple[str, ...], rate: str | None) -> None:
     """Make what all hosts share: a `/run` in memory, the list of addresses, the keys, the switch."""
     switch.run("mount", "-t", "tmpfs", "-o", "mode=755", "cluster", "/run")
     switch.run("mkdir", "-p", "/run/sshd")  # The ssh server of Debian needs it.
@@ -180,9 +179,5 @@ def check_machine(size: int, rate: str | None) -> None:
         raise ClusterError(f"--hosts {size}: write a number from 1 to {len(NAMES)}")
     if rate:
         network.bits_per_second(rate)
-    absent = {package for tool, package in TOOLS.items() if not shutil.which(tool, path=namespaces.tools_path())}
-    if missing := sorted(absent):
-        raise ClusterError(
-            f"missing: {', '.join(missing)}. On Debian or Ubuntu: sudo apt-get install {' '.join(missing)}"
-        )
+    namespaces.check_tools(TOOLS)
     ssh.check_user()

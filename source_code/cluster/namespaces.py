@@ -1,6 +1,7 @@
 """Makes sets of Linux namespaces, and runs commands in them. The tools are util-linux's `unshare` and `nsenter`."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -68,6 +69,15 @@ class Namespaces:
 def tools_path() -> str:
     """Return the PATH with the folders of the machine's tools. Debian leaves them out of an ordinary user's PATH."""
     return f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
+
+
+def check_tools(packages: dict[str, str]) -> None:
+    """Raises ClusterError if a tool is missing. `packages` has the Debian package of each tool."""
+    absent = {package for tool, package in packages.items() if not shutil.which(tool, path=tools_path())}
+    if missing := sorted(absent):
+        raise ClusterError(
+            f"missing: {', '.join(missing)}. On Debian or Ubuntu: sudo apt-get install {' '.join(missing)}"
+        )
 
 
 def create(name: str, cluster: str, within: Namespaces | None = None) -> tuple[Namespaces, subprocess.Popen]:

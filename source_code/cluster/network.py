@@ -45,29 +45,13 @@ def make_switch(switch: Namespaces) -> None:
 
 def plug_in(switch: Namespaces, host: Namespaces, name: str, number: int) -> None:
     """Connect a host to the switch, and give its card an address."""
-    port, outside = (
-        port_of(name),
-        ("--net",),
-    )  # It is named by its process, whose number outside of the cluster is known.
-    ends = [
-        port,
-        "mtu",
-        str(MTU),
-        "type",
-        "veth",
-        "peer",
-        "name",
-        CARD,
-        "mtu",
-        str(MTU),
-        "address",
-        card_address(number),
-        "netns",
-        str(host.process.pid),
-    ]
+    port = port_of(name)
     if f"{port}@" in switch.run("ip", "-brief", "link"):  # The cable of a killed host goes away a little later.
         switch.run("ip", "link", "delete", port)
-    switch.run("ip", "link", "add", *ends, kinds=outside)
+    here = [port, "mtu", str(MTU), "type", "veth"]
+    there = ["peer", "name", CARD, "mtu", str(MTU), "address", card_address(number), "netns", str(host.process.pid)]
+    # The host's process is named by its number outside of the cluster, so `ip` runs with the outside list of processes.
+    switch.run("ip", "link", "add", *here, *there, kinds=("--net",))
     switch.run("ip", "link", "set", port, "master", SWITCH, "up")
     host.run("ip", "address", "add", f"{address(number)}/24", "dev", CARD)
     host.run("ip", "link", "set", CARD, "up")

@@ -6,7 +6,6 @@ trust each other by munge, whose one daemon serves all hosts here, because they 
 
 import getpass
 import os
-import shutil
 import time
 from pathlib import Path
 
@@ -44,9 +43,7 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 
 def start(cluster: Cluster) -> None:
     """Start Slurm, and wait until all hosts can take jobs. Raises ClusterError if it is missing or does not start."""
-    missing = {package for tool, package in TOOLS.items() if not shutil.which(tool, path=namespaces.tools_path())}
-    if missing:
-        raise ClusterError(f"missing: {', '.join(sorted(missing))}. On Debian: sudo apt-get install slurm-wlm munge")
+    namespaces.check_tools(TOOLS)
     first, *_ = hosts = list(cluster.hosts.values())
     text = TEMPLATE.format(
         first=first.name, user=getpass.getuser(), names=",".join(cluster.hosts), cores=os.cpu_count()

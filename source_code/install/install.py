@@ -33,7 +33,6 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "horo
 
 SANDBOX = "bubblewrap"
 NEEDED = ["g++", "make", "patch", SANDBOX, "python3-dev", "python3-venv"]
-HOSTS = ["iproute2", "openssh-client", "openssh-server"]  # `python -m cluster` makes hosts of them.
 MPI = ["libopenmpi-dev", "openmpi-bin"]  # A Horovod with MPI is built and run with these.
 # The programs of these packages do not have the packages' names.
 PROGRAMS = {
@@ -360,7 +359,7 @@ def main(arguments: list[str] | None = None) -> None:
     if f"{sys.version_info[0]}.{sys.version_info[1]}" not in PYTHONS:
         fitting = f"the course needs Python {', '.join(PYTHONS[:-1])} or {PYTHONS[-1]}"
         stop(f"{fitting}, this is {sys.version.split()[0]}. Run: make PYTHON=/path/to/python{PYTHONS[-1]} ...")
-    system_packages(args.also + (HOSTS if args.hosts else []))
+    system_packages(args.also)
     started, done, want = time.monotonic(), installed(), wanted()
     stale = [part for part in want if done.get(part) != want[part]]
     if args.mpi and "mpi" not in done and "dependencies" not in stale:
@@ -380,12 +379,9 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--dependencies", action="store_true", help="only these and Horovod; the image's layer that seldom changes")
     add("--gpus", type=int, metavar="N", help="build Horovod for so many GPUs (default: those of this machine)")
-    add(
-        "--mpi", action="store_true", help="build Horovod with MPI as well (horovodrun then uses Gloo only with --gloo)"
-    )
+    add("--mpi", action="store_true", help="build Horovod with MPI as well; horovodrun then uses Gloo with --gloo only")
     about = "install these requirements beside the PyTorch of the Python that runs this (used by trial.py)"
     add("--beside-torch", type=Path, metavar="FILE", help=about)
-    add("--hosts", action="store_true", help="also install what `python -m cluster` makes hosts of")
     add("--also", nargs="+", default=[], metavar="PACKAGE", help="Debian packages that a target needs, as chromium")
     return parser.parse_args(arguments)
 

@@ -18,7 +18,6 @@ from cluster import Cluster, ClusterError, Host, namespaces
 from tests.cluster.conftest import on
 from tests.conftest import REPOSITORY, run_python, until
 
-LISTEN = "import socket; print(socket.create_server(('', 5001)).accept()[0].recv(1))"
 SEND = """
 import socket, sys, time
 with socket.create_server(("", 5000)) as server:

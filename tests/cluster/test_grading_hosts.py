@@ -63,10 +63,14 @@ class Grading:
         asks = ("bash", "-c", f": </dev/tcp/alpha/{PORT}")
         until(lambda: hosts.hosts["beta"].run(*asks, stderr=subprocess.DEVNULL).returncode == 0)
 
+    def disk(self, host: str) -> Path:
+        """Return a host's temporary folder."""
+        folder = self.root / f"disk-{host}"
+        folder.mkdir(exist_ok=True)
+        return folder
+
     def start(self, host: str, *command: object) -> subprocess.Popen:
-        disk = self.root / f"disk-{host}"
-        disk.mkdir(exist_ok=True)
-        environment = [f"DASK_CONFIG={self.tls}", f"TMPDIR={disk}"]
+        environment = [f"DASK_CONFIG={self.tls}", f"TMPDIR={self.disk(host)}"]
         line = self.hosts.hosts[host].command("env", *environment, *map(str, command))
         with (self.root / f"{host}.log").open("a") as log:
             self.processes.append(subprocess.Popen(line, stdout=log, stderr=log, cwd=REPOSITORY))
@@ -74,9 +78,8 @@ class Grading:
 
     def join(self, host: str) -> None:
         """Let a host join as a machine. Its temporary folder is a disk of its own."""
-        disk = self.root / f"disk-{host}"
-        disk.mkdir(exist_ok=True)
-        self.hosts.hosts[host].namespaces.run("mount", "-t", "tmpfs", "-o", f"size={DISK}", "disk", disk)
+        mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "disk", self.disk(host)]
+        self.hosts.hosts[host].namespaces.run(*mount)
         self.start(host, sys.executable, "-m", "grader", "join", f"tls://alpha:{PORT}")
 
     def end(self) -> None:
@@ -108,7 +111,7 @@ def test_a_class_is_graded_once_and_equally_on_hosts_that_fail(four_hosts: Clust
         grading.join(host)
     line = batch(tmp_path / "class", tmp_path / "graded", "--scheduler", f"tls://alpha:{PORT}")
     process = grading.start("alpha", *line)
-    hosts, disk = four_hosts.hosts, tmp_path / "disk-delta"
+    hosts, disk = four_hosts.hosts, grading.disk("delta")
 
     def done() -> int:
         journal = tmp_path / "graded" / "journal.jsonl"

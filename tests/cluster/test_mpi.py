@@ -1,9 +1,9 @@
 """A Horovod that is built with MPI and with Gloo trains on two hosts by either, with the same weights."""
 
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -15,12 +15,8 @@ SHORT = ("--epochs", "1", "--images", "512", "--batch-size", "32")
 
 
 @pytest.fixture(scope="module")
-def horovod_with_mpi(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def horovod_with_mpi(install: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a Horovod that has MPI. Its wheel is in the user's cache, or it is built now."""
-    path = REPOSITORY / "source_code" / "install" / "install.py"
-    spec = importlib.util.spec_from_file_location("install", path)
-    install = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(install)
     install.system_packages(install.MPI)
     folder = tmp_path_factory.mktemp("horovod")
     command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", folder]

@@ -3,7 +3,6 @@
 Every run of `make` on a bare machine shows that the set-up works as a whole.
 """
 
-import importlib.util
 import json
 import os
 import shutil
@@ -17,14 +16,6 @@ import pytest
 from tests.conftest import REPOSITORY, SCRIPTS
 
 INSTALL = SCRIPTS / "install" / "install.py"
-
-
-@pytest.fixture(scope="module")
-def install():
-    spec = importlib.util.spec_from_file_location("install", INSTALL)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def copy_of_the_repository(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from cifar import elastic
+from benchmarks.instruments import elastic_journal
 
 
 def write(path: Path, *lines: dict | str) -> None:
@@ -27,14 +27,14 @@ def test_updates_that_were_made_again_are_not_counted(tmp_path: Path):
         tmp_path / "journal" / "beta-1.jsonl",
         begin(1, 0, 2, "beta"), update(2, 0, 2, 3), update(3.5, 4, 6, 7), '{"ended": 4, "epo',
     )  # fmt: skip
-    first, second = elastic.read(tmp_path)
+    first, second = elastic_journal.read(tmp_path)
     assert (first.size, second.size, first.repeated, second.repeated) == (2, 1, 2, 0)
     assert (first.hosts, second.hosts) == ({"alpha": 1, "beta": 1}, {"alpha": 1})
-    assert elastic.uses([first, second], 0) == dict.fromkeys(range(8), 1)
-    assert elastic.pause(first, second) == 23 - 4
+    assert elastic_journal.uses([first, second], 0) == dict.fromkeys(range(8), 1)
+    assert elastic_journal.pause(first, second) == 23 - 4
 
 
 def test_an_image_that_was_lost_or_used_twice_is_seen(tmp_path: Path):
     write(tmp_path / "journal" / "alpha-1.jsonl", begin(1, 0, 1, "alpha"), update(2, 0, 0, 1), update(3, 2, 1, 3))
-    uses = elastic.uses(elastic.read(tmp_path), 0)
+    uses = elastic_journal.uses(elastic_journal.read(tmp_path), 0)
     assert uses[1] == 2 and uses[2] == 0
