@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from benchmarks import claims, endings, hosts, speed
-from benchmarks.assignment import calibrate, overhead
+from benchmarks.assignment import calibrate, overhead, throughput
 from benchmarks.claims import table
 from benchmarks.experiment import results, runner
 from cifar.cli import OneLineParser, positive
@@ -64,6 +64,15 @@ def _hosts(args: argparse.Namespace, console: Console) -> bool:
         except ClusterError as error:
             stop(str(error), "benchmarks", 2)
     return hosts.show(console)
+
+
+def _throughput(args: argparse.Namespace, console: Console) -> bool:
+    if not args.show:
+        try:
+            throughput.run(args.rounds, console)
+        except (ClusterError, OSError) as error:
+            stop(str(error), "benchmarks", 2)
+    return throughput.show(console)
 
 
 def _speed(args: argparse.Namespace, console: Console) -> bool:
@@ -152,6 +161,7 @@ COMMANDS = {
     "overhead": _overhead,
     "endings": _endings,
     "hosts": _hosts,
+    "throughput": _throughput,
     "speed": _speed,
     **dict.fromkeys(speed.LONG.values(), _speed),
     "claims": _claims,
@@ -193,6 +203,10 @@ def _parse() -> argparse.Namespace:
     about = "train on two hosts of this machine, and lose workers, a host and a link in elastic runs"
     add = commands.add_parser("hosts", help=about, description=f"{about}; what is done is not repeated").add_argument
     add("--seeds", type=positive, default=3, metavar="N", help="runs of each kind (default: %(default)s)")
+    add("--show", action="store_true", help="only show what has been measured")
+    about = "grade a class on one, two and three machines of equal size, and count the submissions of an hour"
+    add = commands.add_parser("throughput", help=about, description=f"{about}; needs root").add_argument
+    add("--rounds", type=positive, default=3, metavar="N", help="rounds of all (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")
     about = "compare our speed with what people would pick instead, and write the page of it"
     command = commands.add_parser("speed", help=about, description=f"{about}; what is done is not repeated")

@@ -23,13 +23,15 @@ import cluster
 from benchmarks.experiment import results
 from benchmarks.instruments import elastic_journal
 from cluster import Cluster
+from grader.common.atomic_write import write_whole
 
 FOLDER = results.RESULTS / "hosts"
 SOURCE = Path(__file__).resolve().parents[1] / "source_code"
 RATE = "1gbit"  # of each host's link
 TWO_HOSTS = "two hosts"
 CALM = "nothing goes wrong"
-TROUBLES = ("a worker is killed", "a host is killed", "a cable is cut")
+TROUBLES = ("a worker is killed", "a host is killed", "a cable is cut", "a host leaves")
+BOTH = "alpha:2\nbeta:2\n"  # what a discovery script prints when both hosts may be used
 SETTINGS = {"epochs": 5, "images": 4096, "test_images": 1000, "batch_size": 32, "lr": 0.001}
 TROUBLE_AT = 45  # updates; this is in the middle of the second epoch, and between two commits
 BACK_AFTER = 2  # epochs; a killed host comes back, and a cut cable is put back, when so many have ended
@@ -62,7 +64,7 @@ def elastic_run(trouble: str, say: Say, seed: int = 0) -> dict:
     """
     with cluster.up(2, RATE) as hosts, tempfile.TemporaryDirectory() as folder:
         output, settings = Path(folder), SETTINGS | {"seed": seed}
-        discovery = ["--host-discovery-script", SOURCE / "answering_hosts.sh"]
+        discovery = ["--host-discovery-script", discovery_script(trouble, output)]
         options = ["--min-np", 2, "--max-np", 4, *discovery, "--blacklist-cooldown-range", 3, 6]
         line = command("cifar_elastic.py", *options, output=output, **settings)
         began, process = time.time(), start(hosts, line)
@@ -70,6 +72,17 @@ def elastic_run(trouble: str, say: Say, seed: int = 0) -> dict:
             threading.Thread(target=make_trouble, args=(process, hosts, trouble, output, say), daemon=True).start()
         lines = follow(process, hosts, say)
         return {"settings": settings, "rate": RATE, "trouble": trouble, "lines": lines} | summary(output, began)
+
+
+def discovery_script(trouble: str, output: Path) -> Path:
+    """Return the script that prints the hosts of a run. If a host is to leave, the script prints a file of ours."""
+    if trouble != "a host leaves":
+        return SOURCE / "answering_hosts.sh"
+    (output / "hosts").write_text(BOTH)
+    script = output / "listed_hosts.sh"
+    script.write_text(f"#!/bin/sh\ncat {output}/hosts\n")
+    script.chmod(0o755)
+    return script
 
 
 def start(hosts: Cluster, line: list[str]) -> subprocess.Popen:
@@ -102,15 +115,20 @@ def make_trouble(process: subprocess.Popen, hosts: Cluster, trouble: str, output
     """Wait until the run has made some updates, make trouble on host beta, and later bring beta back."""
     if not wait(process, lambda: updates(output) >= TROUBLE_AT):
         return
-    beta = hosts.hosts["beta"]
     say(f"now {trouble}, on host beta")
-    if trouble == "a worker is killed":  # Horovod starts new workers on this host by itself.
-        workers_of(beta)[0].kill()
-        return
-    beta.kill() if trouble == "a host is killed" else beta.cut()
-    if wait(process, lambda: len(epochs(output)) >= BACK_AFTER):
+    begin, finish = {
+        "a worker is killed": (lambda: workers_of(hosts.hosts["beta"])[0].kill(), None),
+        "a host is killed": (hosts.hosts["beta"].kill, lambda: hosts.start("beta")),
+        "a cable is cut": (hosts.hosts["beta"].cut, hosts.hosts["beta"].mend),
+        "a host leaves": (
+            lambda: write_whole(output / "hosts", "alpha:2\n"),
+            lambda: write_whole(output / "hosts", BOTH),
+        ),
+    }[trouble]
+    begin()
+    if finish and wait(process, lambda: len(epochs(output)) >= BACK_AFTER):
         say("now host beta comes back")
-        hosts.start("beta") if trouble == "a host is killed" else beta.mend()
+        finish()
 
 
 def workers_of(host: cluster.Host) -> list[psutil.Process]:

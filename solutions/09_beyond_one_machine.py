@@ -131,6 +131,7 @@ two = on_two_hosts()
 #
 #     sampler = hvd.elastic.ElasticSampler(train)
 #     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)
+#     state.register_reset_callbacks([sampler.reset])
 #
 #     @hvd.elastic.run
 #     def train_all_epochs(state):      # is called again after each change of the workers
@@ -143,7 +144,8 @@ two = on_two_hosts()
 #     train_all_epochs(state)
 #
 # The sampler remembers which images of the epoch are done. After a change, it divides the other images among the workers
-# that are there then.
+# that are there then. The third line asks for this after each change. Without it, Horovod does not tell the sampler when
+# workers have left and no new ones have come. Each worker then still takes its old share, and images are left out.
 #
 # The program is started in a new way:
 #
@@ -178,8 +180,10 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # is lost, and rises again when it is back.
 #
 # What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
-# worker* there are two other kinds of trouble. A *killed host* loses all its processes at once, as by a power failure. It
-# starts again after the second epoch. A *cut cable* is put back after the second epoch.
+# worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power failure.
+# It starts again after the second epoch. A *cut cable* is put back after the second epoch. A *host leaves* when the
+# script does not print it any more, for example because its owner needs it. It is on the list again after the second
+# epoch.
 
 # %%
 from statistics import mean
@@ -195,7 +199,7 @@ for name in (hosts.CALM, *hosts.TROUBLES):
     if name != hosts.CALM:
         first, second = ([pause[number] for pause in pauses] for number in (0, 1))
         print(
-            f"    pause after the failure: {min(first):.0f} to {max(first):.0f} s; when beta is back: {max(second):.0f} s"
+            f"    pause after the failure: {min(first):.1f} to {max(first):.1f} s; when beta is back: {max(second):.1f} s"
         )
         print(f"    updates made again: {min(again)} to {max(again)}")
     lost, twice = (sum(run[count] for run in runs_of_it) for count in ("lost", "twice"))
@@ -209,6 +213,9 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 #   give up after 30 seconds. This time is an option of Gloo, the library that exchanges the gradients:
 #   `--gloo-timeout-seconds`. Do not make it too short. New workers must also have started within this time. When we
 #   tried 10 seconds on a busy computer, some runs ended as beta came back, because its workers needed longer.
+# - **A host that leaves costs almost nothing.** Horovod tells the workers about it at their next commit. So no worker
+#   waits for an answer that does not come, and no update is made again. Many clouds warn you some time before they take
+#   a machine away. If the script learns about it in time, you lose nothing.
 # - **No image is left out.** Each worker of `cifar_elastic.py` writes down the images of each update. We counted them
 #   after the runs. Updates that were made again count once.
 # - **Alpha must not die.** `horovodrun` runs there, and the run ends with it.

@@ -1,0 +1,87 @@
+"""How many submissions are graded in an hour by one, two and three machines?
+
+The machines are hosts on this machine (package `cluster`). Each has the same share of the cores, however many there
+are, as if it had its own processor. `python -m benchmarks throughput` continues an interrupted measurement.
+"""
+
+import contextlib
+import json
+import shutil
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+import cluster
+from benchmarks.assignment.calibrate import VARIANTS
+from benchmarks.experiment import results
+from benchmarks.instruments import core_share
+from benchmarks.instruments.grading_hosts import GradingHosts
+from cifar.support.environment import cores
+
+MACHINES = (1, 2, 3)
+STUDENTS = 6  # one, two and three machines can each divide it
+SHARE = 0.9 / max(MACHINES)  # of all cores, for each machine; the rest is for the scheduler
+FOLDER = results.RESULTS / "throughput"
+
+
+def measure(machines: int, round: int) -> dict:
+    """Let so many machines grade a class, and return what it took. Each student hands in the reference solution.
+
+    Raises ClusterError if hosts cannot be had here, OSError if cores cannot be limited, and RuntimeError if grading
+    fails.
+    """
+    each = SHARE * cores()
+    with contextlib.ExitStack() as stack:
+        hosts = stack.enter_context(cluster.up(1 + machines))
+        root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        shares = {host: stack.enter_context(core_share.limited_to(each, host)) for host in list(hosts.hosts)[1:]}
+        grading = GradingHosts(hosts, root)
+        stack.callback(grading.end)
+        for host, within in shares.items():
+            grading.join(host, within)
+        for number in range(STUDENTS):
+            shutil.copytree(VARIANTS["reference"], root / "class" / f"student{number}")
+        started = time.monotonic()
+        status = grading.grade(root / "class", root / "graded", "--key", f"round {round}").wait()
+        seconds = time.monotonic() - started
+        if status != 0:
+            raise RuntimeError(f"grading ended with {status}:\n{grading.log('alpha').read_text()[-1000:]}")
+        graded = json.loads((root / "graded" / "results.json").read_text())["results"]
+    return {
+        "machines": machines, "seed": round, "students": STUDENTS, "cores_each": each, "seconds": seconds,
+        "points": [result["points"] for result in graded],
+    }  # fmt: skip
+
+
+def run(rounds: int, console: Console, folder: Path = FOLDER) -> None:
+    """Measure each number of machines once in each round. What has a result is not repeated."""
+    for round in range(rounds):
+        for machines in MACHINES:
+            path = folder / f"machines_{machines}-{round}.json"
+            if not path.exists():
+                results.write(path, measured := measure(machines, round))
+                console.print(f"round {round}: {_told(machines, [measured])}", highlight=False)
+
+
+def show(console: Console, folder: Path = FOLDER) -> bool:
+    """Print the throughput of each number of machines. Returns whether all have been measured."""
+    found = {machines: results.read(folder, f"machines_{machines}") for machines in MACHINES}
+    for machines, measured in found.items():
+        if measured:
+            console.print(_told(machines, measured), highlight=False)
+    return all(found.values())
+
+
+def per_hour(measured: dict) -> float:
+    """The submissions that are graded in an hour at the speed of one measurement."""
+    return 3600 * measured["students"] / measured["seconds"]
+
+
+def _told(machines: int, measured: list[dict]) -> str:
+    speeds = [per_hour(one) for one in measured]
+    spread = f", from {min(speeds):.1f} to {max(speeds):.1f}" if len(speeds) > 1 else ""
+    share = f"{machines} machine{'s' * (machines > 1)} with {measured[0]['cores_each']:.1f} cores each"
+    return f"{share}: {statistics.mean(speeds):.1f} submissions an hour{spread}"
