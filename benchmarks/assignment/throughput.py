@@ -62,26 +62,24 @@ def run(rounds: int, console: Console, folder: Path = FOLDER) -> None:
         for machines in MACHINES:
             path = folder / f"machines_{machines}-{round}.json"
             if not path.exists():
-                results.write(path, measured := measure(machines, round))
-                console.print(f"round {round}: {_told(machines, [measured])}", highlight=False)
+                measured = measure(machines, round)
+                results.write(path, measured)
+                console.print(f"round {round}, {machines} machines: {measured['seconds']:.0f} s", highlight=False)
+
+
+def speeds(machines: int, folder: Path = FOLDER) -> list[float]:
+    """Return the submissions per hour of so many machines, one number for each round."""
+    return [3600 * saved["students"] / saved["seconds"] for saved in results.read(folder, f"machines_{machines}")]
 
 
 def show(console: Console, folder: Path = FOLDER) -> bool:
     """Print the throughput of each number of machines. Returns whether all have been measured."""
-    found = {machines: results.read(folder, f"machines_{machines}") for machines in MACHINES}
+    found = {machines: speeds(machines, folder) for machines in MACHINES}
     for machines, measured in found.items():
         if measured:
-            console.print(_told(machines, measured), highlight=False)
+            spread = f", from {min(measured):.1f} to {max(measured):.1f}" if len(measured) > 1 else ""
+            told = (
+                f"{machines} machine{'s' * (machines > 1)}: {statistics.mean(measured):.1f} submissions an hour{spread}"
+            )
+            console.print(told, highlight=False)
     return all(found.values())
-
-
-def per_hour(measured: dict) -> float:
-    """The submissions that are graded in an hour at the speed of one measurement."""
-    return 3600 * measured["students"] / measured["seconds"]
-
-
-def _told(machines: int, measured: list[dict]) -> str:
-    speeds = [per_hour(one) for one in measured]
-    spread = f", from {min(speeds):.1f} to {max(speeds):.1f}" if len(speeds) > 1 else ""
-    share = f"{machines} machine{'s' * (machines > 1)} with {measured[0]['cores_each']:.1f} cores each"
-    return f"{share}: {statistics.mean(speeds):.1f} submissions an hour{spread}"
