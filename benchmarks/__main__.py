@@ -171,6 +171,7 @@ ABOUT = {  # what each of the long comparisons measures, by its id
     "accuracy": "how long our programs and others take to test accuracies of 80, 88 and 90 percent",
     "kept": "whether what makes training fast costs test accuracy, over seeds",
     "gpu": "how long one worker, and four that share a GPU, take to 94 percent, beside airbench94",
+    "links": "which way of exchanging gradients pays, over links of which speed, and what a cost model predicts",
     "start": "how long from a clone to a grade card, part by part, with empty caches and with full ones",
 }
 

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from cifar.support.environment import cores
 from cifar.support.horovodrun import last_lines, running
+from cluster import Cluster
+from cluster.network import CARD
 
 SECONDS = 1800  # an experiment that takes longer is taken to hang
 SHOWN_LINES = 25  # how many of the last lines of failed workers are shown
@@ -23,30 +25,29 @@ class WorkersError(RuntimeError):
     """Raised if workers fail. The message ends with the last lines that they wrote."""
 
 
-def on_workers(task: str, size: int, environment: dict[str, str] | None = None, **arguments) -> list:
+def on_workers(
+    task: str, size: int, environment: dict[str, str] | None = None, hosts: Cluster | None = None, **arguments
+) -> list:
     """Call `task`, given as `module:function`, on `size` workers. Returns their results in the order of the ranks.
 
-    Arguments and results travel as JSON. `environment` holds further environment variables. Raises WorkersError if a
-    worker fails, and subprocess.TimeoutExpired after SECONDS seconds.
+    Arguments and results travel as JSON. `environment` holds further environment variables. With `hosts`, each of them
+    runs the same number of workers. Raises WorkersError if a worker fails, and subprocess.TimeoutExpired after SECONDS
+    seconds.
     """
     with tempfile.TemporaryDirectory(prefix="workers-") as scratch:
         folder = Path(scratch)
         (folder / "arguments.json").write_text(json.dumps(arguments))
-        _launch(task, size, folder, environment or {})
+        _launch(task, size, folder, environment or {}, hosts)
         return [json.loads((folder / f"rank{rank}.json").read_text()) for rank in range(size)]
 
 
-def _launch(task: str, size: int, folder: Path, environment: dict[str, str]) -> None:
-    command = [
-        "horovodrun",
-        "-np",
-        str(size),
-        sys.executable,
-        "-m",
-        "benchmarks.instruments.horovod_launch",
-        task,
-        str(folder),
-    ]
+def _launch(task: str, size: int, folder: Path, environment: dict[str, str], hosts: Cluster | None) -> None:
+    worker = [sys.executable, "-m", "benchmarks.instruments.horovod_launch", task, str(folder)]
+    command = ["horovodrun", "-np", str(size), *worker]
+    if hosts:
+        listed = ",".join(f"{name}:{size // len(hosts.hosts)}" for name in hosts.hosts)
+        command[3:3] = ["-H", listed, "--network-interfaces", CARD]
+        command = hosts.hosts["alpha"].command(*command)
     with running(command, size, environment) as launcher:
         log, _ = launcher.communicate(timeout=SECONDS)
     if launcher.returncode != 0:
@@ -59,7 +60,7 @@ def _worker(task: str, folder: Path) -> None:
     import torch
 
     hvd.init()
-    torch.set_num_threads(max(1, cores() // hvd.local_size()))
+    torch.set_num_threads(max(1, cores() // hvd.size()))  # All hosts are on this machine, and share its cores.
     module, _, function = task.partition(":")
     arguments = json.loads((folder / "arguments.json").read_text())
     value = getattr(importlib.import_module(module), function)(**arguments)

@@ -1,0 +1,194 @@
+"""Which way of exchanging gradients pays, over links of which speed? And does a cost model foresee it?
+
+Two or four workers train on one, two or four hosts of this machine (package `cluster`), whose links are limited to a
+rate. All ways run one after the other in the same launch, with the same network and data. Only stock Horovod needs a
+launch of its own, because it has other settings.
+
+The model (`benchmarks.methods.cost_model`) is fitted to some of the layouts and rates. It predicts the others.
+"""
+
+import contextlib
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+import cluster
+from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
+from benchmarks.experiment.plots import panels
+from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
+from benchmarks.methods import cost_model
+from benchmarks.methods.cost_model import CostModel, Setting
+from benchmarks.speed.tables import Table, told
+from cluster.network import bits_per_second
+
+LAYOUTS = {"1x2": (1, 2), "2x1": (2, 1), "1x4": (1, 4), "2x2": (2, 2), "4x1": (4, 1)}  # hosts, workers on each of them
+RATES = ("10gbit", "1gbit", "500mbit", "200mbit", "100mbit", "50mbit")  # of each host's link, in each direction
+NO_LINK = RATES[0]  # workers of a single host use no link, so one rate is enough for them
+BATCHES = (16, 64)  # images per worker
+WAYS = {
+    "alone": "no exchange",
+    "stock": "stock Horovod",
+    "each": "each gradient when it is ready",
+    "group": "one group",
+    "parts": "four groups, overlapped",
+    "fp16": "one group, float16",
+    "large": "batch 4 times as large",
+    "accumulate": "4 batches an update",
+    "local": "8 local updates",
+}
+PASSES = dict.fromkeys(WAYS, 1) | {"large": 4, "accumulate": 4, "local": 8}  # batches between two exchanges
+OURS = [way for way in WAYS if way != "stock"]
+# The model is fitted to these. All other layouts, rates and batches are predicted.
+FITTED_LAYOUTS, FITTED_RATES = ("1x2", "1x4", "2x1", "4x1"), ("10gbit", "100mbit")
+PREDICTED_WAYS = ("group", "parts", "fp16", "large", "accumulate", "local")
+AIM = 0.15  # the median error of the predictions is at most this
+
+
+def variants() -> Iterator[str]:
+    """Yield the variants. One is named by its layout, rate and batch, like `2x1-200mbit-16`."""
+    for layout, (hosts, _) in LAYOUTS.items():
+        for rate in RATES if hosts > 1 else (NO_LINK,):
+            for batch in BATCHES:
+                yield f"{layout}-{rate}-{batch}"
+
+
+def read(variant: str) -> Setting:
+    """The workers, hosts, rate and batch of a variant."""
+    layout, rate, batch = variant.split("-")
+    hosts, each = LAYOUTS[layout]
+    return Setting(hosts * each, hosts, bits_per_second(rate), int(batch))
+
+
+def run(variant: str, seed: int, settings: Settings) -> Values:
+    """Measure all ways in one setting. Returns the images/s of all workers together, a list of rounds for each way."""
+    setting, rate = read(variant), variant.split("-")[1]
+    task = "benchmarks.methods.exchange_ways:seconds_per_image"
+    work = {"batch_size": setting.batch, "batches": settings["batches"], "rounds": settings["rounds"]}
+    found = {}
+    with cluster.up(setting.hosts, rate) if setting.hosts > 1 else contextlib.nullcontext() as hosts:
+        for environment, ways in (({}, OURS), (AS_IT_IS, ["stock"])):
+            measured = on_workers(
+                task, setting.workers, environment, hosts, ways={way: PASSES[way] for way in ways}, **work
+            )
+            for way in ways:
+                slowest = np.max([worker[way] for worker in measured], axis=0)
+                found[way] = [float(setting.workers / seconds) for seconds in slowest]
+    return {"images_per_s": found}
+
+
+def speeds(runs: Runs, variant: str, way: str) -> np.ndarray:
+    """The images/s of a way, one value for each launch: the median over its rounds."""
+    return np.array([np.median(values["images_per_s"][way]) for values in runs[variant]])
+
+
+def seconds(runs: Runs, variant: str, way: str) -> float:
+    """The seconds from one exchange of a way to the next, the median over all launches."""
+    setting = read(variant)
+    images = setting.workers * setting.batch * PASSES[way]
+    return images / float(np.median(speeds(runs, variant, way)))
+
+
+@functools.cache
+def gradient_bytes() -> int:
+    """The bytes of all gradients of the network."""
+    from cifar.model import ResNet9
+
+    return 4 * sum(parameter.numel() for parameter in ResNet9().parameters())
+
+
+def is_fitted(variant: str) -> bool:
+    """Whether the model is fitted to this variant."""
+    layout, rate, _ = variant.split("-")
+    return layout in FITTED_LAYOUTS and rate in FITTED_RATES
+
+
+def model(runs: Runs) -> CostModel:
+    """The cost model, fitted to some of the variants."""
+    fitted = [variant for variant in runs if is_fitted(variant)]
+    alone = [(read(variant), seconds(runs, variant, "alone")) for variant in fitted]
+    group = [(read(variant), seconds(runs, variant, "group")) for variant in fitted]
+    return cost_model.fit(alone, group, gradient_bytes())
+
+
+def predicted(made: CostModel, variant: str, way: str) -> float:
+    """The images/s that the model predicts for a way."""
+    setting, passes = read(variant), PASSES[way]
+    images = setting.workers * setting.batch * passes
+    return images / made.update(way, setting, gradient_bytes(), passes)
+
+
+def errors(runs: Runs, way: str) -> np.ndarray:
+    """The relative errors of the predictions for a way, over all variants to which the model was not fitted."""
+    made = model(runs)
+    others = [variant for variant in runs if not is_fitted(variant)]
+    return np.array([predicted(made, one, way) / np.median(speeds(runs, one, way)) - 1 for one in others])
+
+
+def gains(runs: Runs, variant: str, way: str, over: str = "group") -> np.ndarray:
+    """The speed of a way divided by that of another one, one value for each launch."""
+    return speeds(runs, variant, way) / speeds(runs, variant, over)
+
+
+def table(runs: Runs) -> Table:
+    """The table has a row for each variant: the speed without exchange, and what each way keeps of it."""
+    rows = []
+    for variant in runs:
+        layout, rate, batch = variant.split("-")
+        hosts = LAYOUTS[layout][0]
+        kept = [f"{np.median(gains(runs, variant, way, 'alone')):.0%}" for way in WAYS if way != "alone"]
+        rows.append((layout, rate if hosts > 1 else "-", batch, told(speeds(runs, variant, "alone"), 0), *kept))
+    heads = "hosts x workers", "link", "batch", "images/s alone", *(WAYS[way] for way in WAYS if way != "alone")
+    return Table(heads, rows)
+
+
+def judge(runs: Runs) -> Verdict:
+    """The claim holds if the median error of all predictions is at most AIM."""
+    found = {way: np.abs(errors(runs, way)) for way in PREDICTED_WAYS}
+    middle = float(np.median(np.concatenate(list(found.values()))))
+    parts = ", ".join(f"{WAYS[way]} {np.median(found[way]):.0%}" for way in PREDICTED_WAYS)
+    word = "holds" if middle <= AIM else "fails"
+    return Verdict(word, f"The median error is {middle:.0%} over all held-out settings; by way: {parts}.")
+
+
+def picture(runs: Runs) -> Picture:
+    """The picture shows the speed of each way over the rate of the links, with four workers on two hosts."""
+    labels = [("rate of the links (Mbit/s)", f"images/s, {batch} a worker") for batch in BATCHES]
+    figure, axes = panels(*labels, size=(8.0, 4.0))
+    made, told_best = model(runs), []
+    for ax, batch in zip(axes, BATCHES, strict=True):
+        names = [f"2x2-{rate}-{batch}" for rate in RATES]
+        rates = [read(name).rate / 1e6 for name in names]
+        for way, label in WAYS.items():
+            middle = [np.median(speeds(runs, name, way)) for name in names]
+            ax.plot(rates, middle, label=label)
+            if way in PREDICTED_WAYS:
+                model_line = [predicted(made, name, way) for name in names]
+                ax.plot(rates, model_line, ":", marker="", color=ax.lines[-1].get_color())
+        slow = max(PREDICTED_WAYS, key=lambda way, names=names: np.median(speeds(runs, names[-1], way)))
+        told_best.append(f"with {batch} images a worker, {WAYS[slow]}")
+        ax.set(xscale="log", ylim=(0, None))
+    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, ncols=3, loc="outside lower center")
+    return Picture(
+        figure,
+        f"Two panels, {len(WAYS)} ways each: images a second over the rate of the links, from 50 Mbit/s to 10 Gbit/s.",
+        "Two workers on each of two hosts (dotted: the cost model). At 50 Mbit/s these are the fastest: "
+        f"{'; '.join(told_best)}.",
+    )
+
+
+CLAIM = Claim(
+    id="links",
+    statement="A cost model that was fitted to some hosts, links and batches predicts the speed of the others.",
+    source="",
+    lesson="09_beyond_one_machine",
+    variants=tuple(variants()),
+    seeds=3,
+    settings={"batches": 8, "rounds": 3},
+    quick={"batches": 8, "rounds": 1},
+    run=run,
+    judge=judge,
+    picture=picture,
+    caution="A few updates say little of a speed.",
+    timing_sensitive=True,
+)

@@ -1,0 +1,61 @@
+"""The cost model finds its constants again, and the comparison of ways over links follows the numbers."""
+
+import numpy as np
+import pytest
+
+from benchmarks.experiment.claim import Runs
+from benchmarks.methods import cost_model
+from benchmarks.methods.cost_model import CostModel, Setting
+from benchmarks.speed.comparisons import links
+from tests.benchmarks.speed.test_speed import looked_at
+
+MADE_UP = CostModel({2: (0.01, 0.002), 4: (0.02, 0.004)}, message=0.001, byte=2e-9, links=1.05)
+
+
+def runs(slower: float = 1.0) -> Runs:
+    """Return three launches as the made-up model has them. Ways other than one group take `slower` times as long."""
+    found = {}
+    for variant in links.CLAIM.variants:
+        speeds = {way: links.predicted(MADE_UP, variant, way) / slower for way in links.PREDICTED_WAYS}
+        speeds |= {way: links.predicted(MADE_UP, variant, way) for way in ("alone", "group")}
+        speeds |= dict.fromkeys(("stock", "each"), speeds["group"])
+        found[variant] = [
+            {"images_per_s": {way: [speed * factor] for way, speed in speeds.items()}} for factor in (0.9, 1, 1.1)
+        ]
+    return found
+
+
+def test_the_constants_of_the_model_are_found_again():
+    found = links.model(runs())
+    for name in ("message", "byte", "links"):
+        assert getattr(found, name) == pytest.approx(getattr(MADE_UP, name), rel=0.02)
+    assert found.computing == {size: pytest.approx(constants) for size, constants in MADE_UP.computing.items()}
+
+
+def test_a_single_worker_exchanges_nothing_and_one_host_uses_no_link():
+    slow = Setting(workers=4, hosts=1, rate=1e6, batch=16)
+    fast = Setting(workers=4, hosts=1, rate=1e10, batch=16)
+    assert MADE_UP.exchange(slow, 1e6) == MADE_UP.exchange(fast, 1e6) > 0
+    assert MADE_UP.exchange(Setting(workers=1, hosts=1, rate=1e6, batch=16), 1e6) == 0
+
+
+def test_on_a_slow_link_the_exchange_takes_the_time_of_its_bytes():
+    setting = Setting(workers=2, hosts=2, rate=1e6, batch=16)
+    least = 8 * 1e6 * 2 * (2 - 1) / 2 / setting.rate
+    assert least < MADE_UP.exchange(setting, 1e6) < 1.1 * least
+
+
+def test_an_overlapped_exchange_is_never_slower_and_hides_at_most_the_backward_pass():
+    for variant in links.CLAIM.variants:
+        setting, size = links.read(variant), links.gradient_bytes()
+        group, parts = (MADE_UP.update(way, setting, size) for way in ("group", "parts"))
+        hidden = (1 - cost_model.FORWARD) * MADE_UP.compute(setting.workers, setting.batch)
+        assert group - hidden - 1e-9 <= parts <= group
+
+
+@pytest.mark.parametrize(("slower", "word"), [(1.0, "holds"), (1.1, "holds"), (1.4, "fails")])
+def test_the_model_is_judged_by_its_errors_where_it_was_not_fitted(slower: float, word: str):
+    made = runs(slower)
+    assert links.judge(made).word == word
+    assert np.abs(links.errors(made, "local")).max() == pytest.approx(slower - 1, abs=0.02)
+    looked_at(links.CLAIM, links, made)
