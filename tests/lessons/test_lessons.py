@@ -416,7 +416,14 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("quick")
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=[source.stem for source in SOURCES])
+# Each of these takes over two minutes, so they run only in `make test-all`.
+LONG = ("03_data_parallelism_by_hand", "06_techniques")
+LESSONS = [
+    pytest.param(source, id=source.stem, marks=[pytest.mark.slow] if source.stem in LONG else []) for source in SOURCES
+]
+
+
+@pytest.mark.parametrize("source", LESSONS)
 def test_the_lesson_runs(source: Path, quick: Path, cifar10: Path):
     done = execute.execute(source, profile.parameters("quick"), quick)
     page = pages.lesson_page(nbformat.read(done.path, as_version=4))
