@@ -16,7 +16,7 @@ def limited_to(cores: float, name: str) -> Iterator[list[str]]:
 
     All of them must have ended at the end. Raises OSError if this machine cannot do it.
     """
-    group = _groups() / f"course-{os.getpid()}-{name}"
+    group = _groups() / f"share-{os.getpid()}-{name}"
     group.mkdir()
     try:
         _limit(group, round(cores * PERIOD))

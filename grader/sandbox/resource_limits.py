@@ -22,6 +22,7 @@ MAX_CORE_BYTES = 0  # bytes per process; a crash then writes no dump of the memo
 # This score is the highest. If the machine runs out of memory, the kernel ends the run and not the grader.
 OOM_SCORE = 1000
 SECONDS_BETWEEN_TRIES = 0.1  # seconds; a group cannot be removed until the kernel has forgotten its last process
+OLD_SECONDS = 24 * 60 * 60  # seconds; no run takes so long
 REMOVAL_TRIES = 1200  # tries; these take two minutes, because a removal after a fork bomb can take long
 PROCESS_LIMITS = [  # a command line can start with these words; each process of the run inherits the settings
     *("choom", "-n", str(OOM_SCORE), "--"),
@@ -36,7 +37,7 @@ def limited() -> Iterator[tuple[list[str], str]]:
     The control groups are removed at the end. Every process in them must have ended by then.
     """
     _remove_leftovers()
-    name = f"course-{os.getpid()}-{uuid.uuid4().hex[:12]}"
+    name = f"course-{os.getpid()}-{_my_list_of_processes()}-{uuid.uuid4().hex[:12]}"
     groups = _version_2(name) or _version_1(name)
     if groups:
         try:
@@ -120,17 +121,30 @@ def _my_cores() -> str:
     return ",".join(map(str, sorted(os.sched_getaffinity(0))))
 
 
+def _my_list_of_processes() -> int:
+    """Return the number of this process's PID namespace. In another one, a process has another number, or none."""
+    return Path("/proc/self/ns/pid").stat().st_ino
+
+
 def _remove_leftovers() -> None:
-    """Remove the groups of graders that were killed. A living grader's group may still be empty, so it must stay."""
+    """Remove the groups of graders that were killed. A living grader's group may still be empty, so it must stay.
+
+    Containers may share the groups. Whether a grader of another container lives cannot be seen here, so its group is
+    only removed when no run can be so old.
+    """
     for leftover in [
         *ROOT.glob("course-*"),
         *ROOT.glob("memory/course-*"),
         *ROOT.glob("pids/course-*"),
         *ROOT.glob("cpuset/course-*"),
     ]:
-        owner = leftover.name.split("-")[1]
-        if not (owner.isdigit() and psutil.pid_exists(int(owner))):
-            with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
+            _, owner, processes, *_ = [*leftover.name.split("-"), ""]
+            if processes == str(_my_list_of_processes()):
+                dead = not (owner.isdigit() and psutil.pid_exists(int(owner)))
+            else:
+                dead = time.time() - leftover.stat().st_mtime > OLD_SECONDS
+            if dead:
                 leftover.rmdir()
 
 

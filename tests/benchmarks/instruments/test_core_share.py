@@ -18,5 +18,5 @@ def test_a_second_of_work_takes_four_on_a_quarter_of_a_core():
         subprocess.run([*within, sys.executable, "-c", BUSY], check=True)
         assert time.monotonic() - started > 3.5
         group = core_share._groups()
-        assert list(group.glob("course-*-test"))
-    assert not list(group.glob("course-*-test"))
+        assert list(group.glob("share-*-test"))
+    assert not list(group.glob("share-*-test"))

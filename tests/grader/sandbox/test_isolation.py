@@ -160,6 +160,21 @@ def forgotten(grader: int) -> bool:
         return groups(grader) == []
 
 
+@pytest.mark.skipif(
+    not os.access(resource_limits.ROOT / "pids", os.W_OK), reason="needs control groups that can be written"
+)
+def test_a_grader_with_another_list_of_processes_leaves_our_group_until_it_is_old():
+    """Two containers, or two hosts on one machine, see the same groups, but not each other's processes."""
+    apart = ["unshare", "--pid", "--fork", "--mount-proc", sys.executable, "-c"]
+    program = "from grader.sandbox import resource_limits\n{}\nwith resource_limits.limited(): pass"
+    with resource_limits.limited():
+        mine = groups(os.getpid())
+        subprocess.run([*apart, program.format("")], check=True)
+        assert mine and groups(os.getpid()) == mine
+        subprocess.run([*apart, program.format("resource_limits.OLD_SECONDS = -1")], check=True)
+        assert groups(os.getpid()) == []
+
+
 def test_a_daemon_does_not_survive(inside):
     status, _ = inside("setsid sh -c 'setsid sleep 86397 &' & sleep 0.2")
     assert status == 0
