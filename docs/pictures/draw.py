@@ -1,7 +1,9 @@
-"""Draws the course's layers, the grader's rooms, and the way of a submission through a check."""
+"""Draws the course's layers, the grader's rooms, the way of a submission through a check, and what machines grade."""
 
 from itertools import groupby
+from statistics import mean
 
+from benchmarks.assignment import throughput
 from docs.pictures.structure import REPOSITORY, contract, first_and_last, imports_layers, steps
 from docs.pictures.svg import ARROW_PIXELS, DARK, LIGHT, Picture
 
@@ -70,4 +72,18 @@ def check() -> str:
     return picture.text()
 
 
-PICTURES = {"layers.svg": layers, "rooms.svg": rooms, "check.svg": check}
+def machines() -> str:
+    """Draw how many submissions an hour are graded by one, two and three machines, as `throughput` measured it."""
+    speeds = {number: throughput.speeds(number) for number in throughput.MACHINES}
+    names = {number: f"{number} machine{'s' * (number > 1)}" for number in speeds}
+    words = {number: f"{mean(found):.0f} an hour" for number, found in speeds.items()}
+    rounds = min(map(len, speeds.values()))
+    told = "; ".join(f"{names[number]}: {words[number]}" for number in speeds)
+    picture = Picture("Submissions graded in an hour", f"The mean of {rounds} round{'s' * (rounds > 1)}. {told}.")
+    most = max(mean(found) for found in speeds.values())
+    for number, found in speeds.items():
+        picture.bar(names[number], words[number], mean(found) / most)
+    return picture.text()
+
+
+PICTURES = {"machines.svg": machines, "layers.svg": layers, "rooms.svg": rooms, "check.svg": check}

@@ -52,6 +52,14 @@ class Picture:
         self._text(self.left + self.width - 16, BOX_HEIGHT, words, look, "end", mono=mono)
         self.y += BOX_HEIGHT
 
+    def bar(self, name: str, words: str, share: float) -> None:
+        """Draw a bar that fills this share of the width, with its name at the left and words at the right."""
+        self._box(self.left, self.width, BOX_HEIGHT, PALE)
+        self._box(self.left, share * self.width, BOX_HEIGHT, LIGHT)
+        self._text(self.left + 16, BOX_HEIGHT, name, LIGHT, "start", bold=True)
+        self._text(self.left + self.width - 16, BOX_HEIGHT, words, LIGHT, "end")
+        self.y += BOX_HEIGHT + GAP
+
     def value(self, name: str, *, mono: bool = True) -> None:
         """Draw a value that one step hands to the next."""
         width = 168
