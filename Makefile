@@ -120,7 +120,7 @@ calibrate: whole setup  ## measure the bounds of the assignment's targets (two h
 	$(RUN) -m benchmarks calibrate
 	$(RUN) -m benchmarks calibrate --profile fast
 
-benchmark: data  ## compare the course's speed with other ways (20 minutes on 2 cores, resumes)
+benchmark: data  ## compare the course's speed with other ways (25 minutes on 2 cores, resumes)
 	$(RUN) -m benchmarks speed
 
 overhead: whole setup  ## measure what grading costs a run (one hour, resumes)

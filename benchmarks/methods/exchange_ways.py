@@ -4,10 +4,12 @@ The ways differ in what is sent and when. The network, the data and the optimize
 """
 
 import itertools
+import os
 import time
 from collections.abc import Callable, Iterator
 
 import horovod.torch as hvd
+import psutil
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -48,6 +50,18 @@ def seconds_per_image(ways: dict[str, int], batch_size: int, batches: int, round
         times = [_seconds(update, batches // passes, exchanges=way != "alone") for _ in range(1 + rounds)]
         measured[way] = [seconds / (batches * batch_size) for seconds in times[1:]]
     return measured
+
+
+def stay_on_one_core() -> None:
+    """Keep all threads of this worker on one core, as if it had one GPU: the first worker on the first core, and so on.
+
+    Raises RuntimeError if there are more workers than cores.
+    """
+    there = sorted(os.sched_getaffinity(0))
+    if hvd.local_size() > len(there):
+        raise RuntimeError(f"{hvd.local_size()} workers cannot have a core each: this machine has {len(there)}")
+    for thread in psutil.Process().threads():
+        os.sched_setaffinity(thread.id, {there[hvd.local_rank()]})
 
 
 def _seconds(update: Callable[[], Tensor], count: int, *, exchanges: bool) -> float:

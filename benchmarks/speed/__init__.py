@@ -9,7 +9,7 @@ from types import ModuleType
 
 from benchmarks.experiment.claim import Claim
 
-SHORT = ("communication", "step", "scaling")  # `make benchmark` runs these
+SHORT = ("communication", "step", "scaling", "cores")  # `make benchmark` runs these
 LONG = {  # each of these has its own command, which is named here
     "accuracy": "time-to-accuracy", "kept": "accuracy-kept", "start": "time-to-start", "gpu": "time-on-gpu",
     "links": "links",
@@ -19,6 +19,7 @@ IDS = (*SHORT, *LONG)
 MODULES = {
     "accuracy": "time_to_accuracy",
     "kept": "accuracy_ablation",
+    "cores": "one_core_each",
     "start": "setup_time",
 }
 

@@ -104,6 +104,11 @@ def build(network: str, seed: int = 0) -> nn.Module:
     return NETWORKS[network]()
 
 
+def gradient_bytes(network: str) -> int:
+    """The bytes of all gradients of the network with this name."""
+    return sum(parameter.nbytes for parameter in build(network).parameters())
+
+
 def endless(train: Split, rank: int, size: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield this worker's augmented batches, epoch after epoch. Incomplete batches are left out."""
     for epoch in itertools.count():

@@ -8,7 +8,6 @@ The model (`benchmarks.methods.cost_model`) is fitted to some of the layouts and
 """
 
 import contextlib
-import functools
 from collections.abc import Iterator
 
 import numpy as np
@@ -19,12 +18,14 @@ from benchmarks.experiment.plots import panels
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
 from benchmarks.methods import cost_model
 from benchmarks.methods.cost_model import CostModel, Setting
+from benchmarks.speed.loop import gradient_bytes
 from benchmarks.speed.tables import Table, told
 from cluster.network import bits_per_second
 
 LAYOUTS = {"1x2": (1, 2), "2x1": (2, 1), "1x4": (1, 4), "2x2": (2, 2), "4x1": (4, 1)}  # hosts, workers on each of them
 RATES = ("10gbit", "1gbit", "500mbit", "200mbit", "100mbit", "50mbit")  # of each host's link, in each direction
 NO_LINK = RATES[0]  # workers of a single host use no link, so one rate is enough for them
+NETWORK = "resnet9"
 BATCHES = (16, 64)  # images per worker
 WAYS = {
     "alone": "no exchange",
@@ -89,14 +90,6 @@ def seconds(runs: Runs, variant: str, way: str) -> float:
     return images / float(np.median(speeds(runs, variant, way)))
 
 
-@functools.cache
-def gradient_bytes() -> int:
-    """The bytes of all gradients of the network."""
-    from cifar.model import ResNet9
-
-    return 4 * sum(parameter.numel() for parameter in ResNet9().parameters())
-
-
 def is_fitted(variant: str) -> bool:
     """Whether the model is fitted to this variant."""
     layout, rate, _ = variant.split("-")
@@ -108,14 +101,14 @@ def model(runs: Runs) -> CostModel:
     fitted = [variant for variant in runs if is_fitted(variant)]
     alone = [(read(variant), seconds(runs, variant, "alone")) for variant in fitted]
     group = [(read(variant), seconds(runs, variant, "group")) for variant in fitted]
-    return cost_model.fit(alone, group, gradient_bytes())
+    return cost_model.fit(alone, group, gradient_bytes(NETWORK))
 
 
 def predicted(made: CostModel, variant: str, way: str) -> float:
     """The images/s that the model predicts for a way."""
     setting, passes = read(variant), PASSES[way]
     images = setting.workers * setting.batch * passes
-    return images / made.update(way, setting, gradient_bytes(), passes)
+    return images / made.update(way, setting, gradient_bytes(NETWORK), passes)
 
 
 def errors(runs: Runs, way: str) -> np.ndarray:

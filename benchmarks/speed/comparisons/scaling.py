@@ -42,9 +42,9 @@ def speed(batch_size: int, updates: int) -> dict:
 
     seconds = loop.horovod(True, 1, "resnet9", batch_size, updates)
     most = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # Linux counts in kibibytes
-    gradient = 4 * sum(parameter.numel() for parameter in loop.build("resnet9").parameters())
-    found = {"seconds": seconds, "memory": most, "bytes": [SMALL, gradient]}
-    return found | {"all_reduce": all_reduce_seconds([SMALL, gradient], 10) if hvd.size() > 1 else []}
+    sizes = [SMALL, loop.gradient_bytes("resnet9")]
+    found = {"seconds": seconds, "memory": most, "bytes": sizes}
+    return found | {"all_reduce": all_reduce_seconds(sizes, 10) if hvd.size() > 1 else []}
 
 
 def epochs(batch_size: int, images: int, test_images: int, target: float, most: int, seed: int) -> dict:

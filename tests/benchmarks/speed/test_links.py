@@ -47,7 +47,7 @@ def test_on_a_slow_link_the_exchange_takes_the_time_of_its_bytes():
 
 def test_an_overlapped_exchange_is_never_slower_and_hides_at_most_the_backward_pass():
     for variant in links.CLAIM.variants:
-        setting, size = links.read(variant), links.gradient_bytes()
+        setting, size = links.read(variant), links.gradient_bytes(links.NETWORK)
         group, parts = (MADE_UP.update(way, setting, size) for way in ("group", "parts"))
         hidden = (1 - cost_model.FORWARD) * MADE_UP.compute(setting.workers, setting.batch)
         assert group - hidden - 1e-9 <= parts <= group
