@@ -225,6 +225,10 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # are left. It does so at most three times. Nothing is kept in memory, so the program must load its last checkpoint from
 # disk when it begins.
 #
+# Set the variable `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` for this. Workers find each other through a list of addresses.
+# By default the list outlives a restart, and new workers may find the addresses of dead ones there. In a run of ours,
+# every restart failed for this reason (https://github.com/pytorch/pytorch/issues/135712).
+#
 # ## The same in PyTorch's own words
 #
 # PyTorch brings `DistributedDataParallel` (DDP; Li and others 2020, arXiv:2006.15704), launched by `torchrun`. It is

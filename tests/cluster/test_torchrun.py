@@ -64,12 +64,17 @@ def two_hosts():
         yield made
 
 
+# Otherwise the store in which workers find each other outlives a restart, and new workers find the addresses of dead
+# ones there (https://github.com/pytorch/pytorch/issues/135712).
+NEW_STORE = "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"
+
+
 def torchrun(host: Host, nodes: str, script: Path, *arguments: object, **options: object) -> subprocess.Popen:
     """Start two workers on a host. The hosts meet on alpha."""
     launch = ["-m", "torch.distributed.run", "--nnodes", nodes, "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
     launch += ["--rdzv-endpoint", "alpha:29500", "--rdzv-id", "run", "--local-addr", host.name]
     launch += [str(text) for pair in options.items() for text in pair]
-    command = host.command("env", "OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=eth0", sys.executable, *launch)
+    command = host.command("env", "OMP_NUM_THREADS=1", "GLOO_SOCKET_IFNAME=eth0", NEW_STORE, sys.executable, *launch)
     command += [str(script), *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
