@@ -64,7 +64,9 @@ def run(rounds: int, console: Console, folder: Path = FOLDER) -> None:
             if not path.exists():
                 measured = measure(machines, round)
                 results.write(path, measured)
-                console.print(f"round {round}, {machines} machines: {measured['seconds']:.0f} s", highlight=False)
+                console.print(
+                    f"round {round}, machines: {machines}, seconds: {measured['seconds']:.0f}", highlight=False
+                )
 
 
 def speeds(machines: int, folder: Path = FOLDER) -> list[float]:
