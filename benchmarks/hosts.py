@@ -116,10 +116,11 @@ def make_trouble(process: subprocess.Popen, hosts: Cluster, trouble: str, output
     if not wait(process, lambda: updates(output) >= TROUBLE_AT):
         return
     say(f"now {trouble}, on host beta")
+    beta = hosts.hosts["beta"]
     begin, finish = {
-        "a worker is killed": (lambda: workers_of(hosts.hosts["beta"])[0].kill(), None),
-        "a host is killed": (hosts.hosts["beta"].kill, lambda: hosts.start("beta")),
-        "a cable is cut": (hosts.hosts["beta"].cut, hosts.hosts["beta"].mend),
+        "a worker is killed": (lambda: workers_of(beta)[0].kill(), None),  # Horovod itself starts new workers there.
+        "a host is killed": (beta.kill, lambda: hosts.start("beta")),
+        "a cable is cut": (beta.cut, beta.mend),
         "a host leaves": (
             lambda: write_whole(output / "hosts", "alpha:2\n"),
             lambda: write_whole(output / "hosts", BOTH),

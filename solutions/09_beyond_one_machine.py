@@ -182,8 +182,8 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
 # worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power failure.
 # It starts again after the second epoch. A *cut cable* is put back after the second epoch. A *host leaves* when the
-# script does not print it any more, for example because its owner needs it. It is on the list again after the second
-# epoch.
+# script stops printing it, for example because the owner of the host needs it. After the second epoch, the script prints
+# it again.
 
 # %%
 from statistics import mean

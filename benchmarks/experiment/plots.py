@@ -6,8 +6,10 @@ only for its experiment, and draw nothing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 from cycler import cycler
 
 if TYPE_CHECKING:
@@ -47,6 +49,12 @@ def panels(*labels: tuple[str, str], size: tuple[float, float] = SIZE) -> tuple[
         for ax, (x, y) in zip(found, labels, strict=True):
             ax.set(xlabel=x, ylabel=y)
         return figure, found
+
+
+def medians(found: Sequence[np.ndarray]) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The median of each series, and its distances to the least and the largest value, as error bars need them."""
+    middle = np.array([np.median(of) for of in found])
+    return middle, [middle - [of.min() for of in found], [of.max() for of in found] - middle]
 
 
 def axes(x: str, y: str, size: tuple[float, float] = SIZE) -> tuple[Figure, Axes]:

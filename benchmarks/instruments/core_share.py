@@ -5,9 +5,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-GROUPS = Path("/sys/fs/cgroup")
+from grader.sandbox.resource_limits import ROOT, enter, remove
+
 PERIOD = 100_000  # microseconds; this is the kernel's own default
-ENTER = 'echo $$ > "$0" && exec "$@"'
 
 
 @contextlib.contextmanager
@@ -20,17 +20,17 @@ def limited_to(cores: float, name: str) -> Iterator[list[str]]:
     group.mkdir()
     try:
         _limit(group, round(cores * PERIOD))
-        yield ["sh", "-c", ENTER, str(group / "cgroup.procs")]
+        yield enter([group])
     finally:
-        group.rmdir()
+        remove(group)
 
 
 def _groups() -> Path:
     """Return the folder of all groups that limit cores. Version 2 of control groups has one for all resources."""
-    if not (GROUPS / "cgroup.controllers").exists():
-        return GROUPS / "cpu"
-    (GROUPS / "cgroup.subtree_control").write_text("+cpu")
-    return GROUPS
+    if not (ROOT / "cgroup.controllers").exists():
+        return ROOT / "cpu"
+    (ROOT / "cgroup.subtree_control").write_text("+cpu")
+    return ROOT
 
 
 def _limit(group: Path, microseconds: int) -> None:

@@ -14,11 +14,12 @@ The first two terms are the alpha-beta model (Thakur and others 2005, "Optimizat
 Operations in MPICH", section 3).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import nnls
+
+from benchmarks.methods.ring_all_reduce import fit_constants, traffic
 
 FORWARD = 1 / 3  # of the computing; a backward pass multiplies and adds twice as often as a forward pass
 
@@ -71,9 +72,8 @@ class CostModel:
 
 def _terms(setting: Setting, size: float) -> tuple[float, float, float]:
     """The factors of `message`, `byte` and `links` in the seconds of an exchange."""
-    messages = 2 * (setting.workers - 1)
-    moved = messages / setting.workers * size
-    return messages, moved, (8 * moved / setting.rate if setting.hosts > 1 else 0.0)
+    messages, sent = traffic(setting.workers, size)
+    return messages, sent, (8 * sent / setting.rate if setting.hosts > 1 else 0.0)
 
 
 def fit(
@@ -88,20 +88,16 @@ def fit(
     found: dict[int, list[tuple[int, float]]] = {}
     for setting, seconds in computed:
         found.setdefault(setting.workers, []).append((setting.batch, seconds))
-    computing = {
-        workers: _fit([(1.0, batch) for batch, _ in rows], [s for _, s in rows]) for workers, rows in found.items()
-    }
-    rows, targets = [], []
+    computing = {workers: fit_computing(*zip(*rows, strict=True)) for workers, rows in found.items()}
+    rows, exchanges, updates = [], [], []
     for setting, seconds in exchanged:
         fixed, each = computing[setting.workers]
         rows.append(_terms(setting, size))
-        targets.append((seconds - fixed - each * setting.batch, seconds))
-    weights = np.array([[1 / seconds] for _, seconds in targets])
-    constants, _ = nnls(np.array(rows) * weights, np.array([rest for rest, _ in targets]) * weights[:, 0])
-    return CostModel(computing, *map(float, constants))
+        exchanges.append(seconds - fixed - each * setting.batch)
+        updates.append(seconds)
+    return CostModel(computing, *fit_constants(rows, exchanges, updates))
 
 
-def _fit(rows: list[tuple[float, float]], seconds: list[float]) -> tuple[float, float]:
-    weighted = np.array(rows) / np.array(seconds)[:, None]
-    constants, _ = nnls(weighted, np.ones(len(seconds)))
-    return float(constants[0]), float(constants[1])
+def fit_computing(batches: Sequence[int], seconds: Sequence[float]) -> tuple[float, float]:
+    """The seconds of an update whatever its batch, and those of each image, from updates with several batches."""
+    return fit_constants([(1.0, batch) for batch in batches], seconds)

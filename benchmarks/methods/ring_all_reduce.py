@@ -6,6 +6,7 @@ on K nor on n. The first two times are called the alpha-beta model.
 """
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -41,15 +42,32 @@ def fit(values: dict) -> tuple[float, float, float]:
     `values` holds the numbers of `workers`, the sizes in `bytes`, and `seconds`: a row of times for each number of
     workers. The constants minimise the squares of the relative errors, and none is negative.
     """
+    rows = [[1, *traffic(workers, size)] for workers in values["workers"] for size in values["bytes"]]
+    return fit_constants(rows, np.ravel(values["seconds"]))
+
+
+def fit_constants(
+    rows: Sequence[Sequence[float]], seconds: Sequence[float], scale: Sequence[float] | None = None
+) -> tuple[float, ...]:
+    """The constants, none negative, with which each row's sum of products comes near its seconds.
+
+    They minimise the squares of the errors, each divided by its `scale`. By default, this is the row's own seconds.
+    """
     from scipy.optimize import nnls
 
-    rows = [[1, 2 * (k - 1), 2 * (k - 1) / k * n] for k in values["workers"] for n in values["bytes"]]
-    seconds = np.ravel(values["seconds"])
-    constants, _ = nnls(np.array(rows) / seconds[:, None], np.ones(len(seconds)))
+    unit = np.asarray(seconds if scale is None else scale)
+    constants, _ = nnls(np.array(rows) / unit[:, None], np.asarray(seconds) / unit)
     return tuple(map(float, constants))
+
+
+def traffic(workers: int, size: float) -> tuple[int, float]:
+    """The messages that follow each other in a ring all-reduce of `size` bytes, and the bytes that a worker sends."""
+    messages = 2 * (workers - 1)
+    return messages, messages / workers * size
 
 
 def ring(constants: tuple[float, float, float], workers: int, size: float) -> float:
     """The model's seconds for an all-reduce of `size` bytes among `workers` workers. One worker needs no time."""
     once, alpha, beta = constants
-    return once + 2 * (workers - 1) * alpha + 2 * (workers - 1) / workers * size * beta if workers > 1 else 0.0
+    messages, sent = traffic(workers, size)
+    return once + messages * alpha + sent * beta if workers > 1 else 0.0

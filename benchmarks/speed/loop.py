@@ -106,7 +106,8 @@ def build(network: str, seed: int = 0) -> nn.Module:
 
 def gradient_bytes(network: str) -> int:
     """The bytes of all gradients of the network with this name."""
-    return sum(parameter.nbytes for parameter in build(network).parameters())
+    with torch.device("meta"):  # No weights are drawn.
+        return sum(parameter.nbytes for parameter in NETWORKS[network]().parameters())
 
 
 def endless(train: Split, rank: int, size: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:

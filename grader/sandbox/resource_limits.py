@@ -44,10 +44,10 @@ def limited() -> Iterator[tuple[list[str], str]]:
             description = (
                 f"control groups: {MAX_MEMORY_BYTES / 2**30:.0f} GiB, {MAX_PROCESSES} processes, {cores()} cores"
             )
-            yield [*_join(groups), *PROCESS_LIMITS], description
+            yield [*enter(groups), *PROCESS_LIMITS], description
         finally:
             for group in groups:
-                _remove(group)
+                remove(group)
     else:
         yield (
             [*PROCESS_LIMITS, f"--data={MAX_MEMORY_BYTES // 2}", f"--nproc={_my_threads() + MAX_PROCESSES}"],
@@ -62,10 +62,10 @@ def _my_threads() -> int:
     return sum(info["num_threads"] or 1 for info in mine)
 
 
-def _join(groups: list[Path]) -> list[str]:
+def enter(groups: list[Path]) -> list[str]:
     """Return the start of a command line that enters the groups and then executes the rest of the line."""
-    enter = " && ".join(f"echo $$ > {group}/cgroup.procs" for group in groups)
-    return ["sh", "-c", f'{enter} && exec "$@"', "limited"]
+    entering = " && ".join(f"echo $$ > {group}/cgroup.procs" for group in groups)
+    return ["sh", "-c", f'{entering} && exec "$@"', "limited"]
 
 
 def _version_2(name: str) -> list[Path]:
@@ -81,7 +81,7 @@ def _version_2(name: str) -> list[Path]:
         if "cpuset" in controllers:
             (group / "cpuset.cpus").write_text(_my_cores())
     except OSError:
-        _remove(group)
+        remove(group)
         return []
     return [group]
 
@@ -98,7 +98,7 @@ def _version_1(name: str) -> list[Path]:
                 (group / file).write_text(value)
     except OSError:
         for group in groups:
-            _remove(group)
+            remove(group)
         return []
     return groups
 
@@ -139,16 +139,19 @@ def _remove_leftovers() -> None:
         *ROOT.glob("cpuset/course-*"),
     ]:
         with contextlib.suppress(OSError):
-            _, owner, processes, *_ = [*leftover.name.split("-"), ""]
-            if processes == str(_my_list_of_processes()):
-                dead = not (owner.isdigit() and psutil.pid_exists(int(owner)))
-            else:
-                dead = time.time() - leftover.stat().st_mtime > OLD_SECONDS
-            if dead:
+            if _is_left(leftover):
                 leftover.rmdir()
 
 
-def _remove(group: Path) -> None:
+def _is_left(group: Path) -> bool:
+    """Return whether the grader that made a group has ended, as far as that can be seen here."""
+    _, owner, processes, *_ = [*group.name.split("-"), ""]
+    if processes == str(_my_list_of_processes()):
+        return not (owner.isdigit() and psutil.pid_exists(int(owner)))
+    return time.time() - group.stat().st_mtime > OLD_SECONDS
+
+
+def remove(group: Path) -> None:
     """Remove a group as soon as the kernel has forgotten its last process."""
     for _ in range(REMOVAL_TRIES):
         try:

@@ -8,7 +8,7 @@ exchanges no gradients, but waits for the other workers before each step. Every 
 import numpy as np
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import medians, panels
 from benchmarks.instruments.gloo_processes import on_peers
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
 from benchmarks.speed.loop import NAMES, images_per_s
@@ -108,8 +108,7 @@ def picture(runs: Runs) -> Picture:
     for ax, network in zip(axes, NAMES, strict=True):
         for at, (way, label) in enumerate(WAYS.items()):
             found = [speeds(runs, network, batch, way) for batch in BATCHES]
-            middle = np.array([np.median(of) for of in found])
-            reach = [middle - [of.min() for of in found], [of.max() for of in found] - middle]
+            middle, reach = medians(found)
             ax.bar(np.arange(2) + 0.17 * (at - 2), middle, 0.15, yerr=reach, capsize=2, label=label)
         ax.set_xticks(range(2), map(str, BATCHES))
     figure.legend(*axes[0].get_legend_handles_labels(), fontsize=8, ncols=len(WAYS), loc="outside lower center")

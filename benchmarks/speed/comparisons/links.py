@@ -64,7 +64,7 @@ def read(variant: str) -> Setting:
 def run(variant: str, seed: int, settings: Settings) -> Values:
     """Measure all ways in one setting. Returns the images/s of all workers together, a list of rounds for each way."""
     setting, rate = read(variant), variant.split("-")[1]
-    task = "benchmarks.methods.exchange_ways:seconds_per_image"
+    task = "benchmarks.speed.exchange_ways:seconds_per_image"
     work = {"batch_size": setting.batch, "batches": settings["batches"], "rounds": settings["rounds"]}
     found = {}
     with cluster.up(setting.hosts, rate) if setting.hosts > 1 else contextlib.nullcontext() as hosts:

@@ -8,9 +8,10 @@ The cost model (`benchmarks.methods.cost_model`) says what 4 and 8 such workers 
 import numpy as np
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import medians, panels
 from benchmarks.instruments.horovod_launch import on_workers
-from benchmarks.methods.cost_model import CostModel, Setting
+from benchmarks.methods.cost_model import CostModel, Setting, fit_computing
+from benchmarks.methods.ring_all_reduce import fit_constants, traffic
 from benchmarks.speed.tables import Table, told
 
 BATCH = 64  # images per update: of all workers together (strong), of each one (weak)
@@ -25,9 +26,8 @@ def work(batches: dict[str, int], updates: int, rounds: int) -> dict:
     """Runs on a worker. Returns its seconds per image by way and batch, and the seconds of all-reduces of two sizes."""
     import horovod.torch as hvd
 
-    from benchmarks.methods import exchange_ways
     from benchmarks.methods.ring_all_reduce import all_reduce_seconds
-    from benchmarks.speed import loop
+    from benchmarks.speed import exchange_ways, loop
 
     exchange_ways.stay_on_one_core()
     ways = {"alone": 1, "group": 1}
@@ -71,12 +71,10 @@ def model(runs: Runs) -> CostModel:
     two = runs["2"]
     found = {way: np.median([values["images_per_s"][way]["alone"] for values in two]) for way in WAYS}
     slow, fast = 2 * BATCH / found["weak"], BATCH / found["strong"]  # seconds of an update
-    each = max(0.0, (slow - fast) / (BATCH - BATCH // 2))
-    small, large = np.median([values["all_reduce"] for values in two], axis=0)
-    byte = max(0.0, (large - small) / (two[0]["bytes"][1] - two[0]["bytes"][0]))
-    message = max(0.0, (small - byte * two[0]["bytes"][0]) / 2)  # A ring of two workers sends two messages.
-    computing = dict.fromkeys((*MEASURED, *PREDICTED), (max(0.0, slow - each * BATCH), each))
-    return CostModel(computing, message, byte, links=0.0)
+    computing = fit_computing([BATCH, BATCH // 2], [slow, fast])
+    exchanges = [traffic(2, size) for size in two[0]["bytes"]]
+    message, byte = fit_constants(exchanges, np.median([values["all_reduce"] for values in two], axis=0))
+    return CostModel(dict.fromkeys((*MEASURED, *PREDICTED), computing), message, byte, links=0.0)
 
 
 def predicted(runs: Runs, workers: int, way: str) -> float:
@@ -119,8 +117,7 @@ def picture(runs: Runs) -> Picture:
         ax.plot(counts, counts, ":", color="#888888", marker="", label="ideal")
         ax.plot(counts, [predicted(runs, workers, way) for workers in counts], "--", marker="", label="predicted")
         found = [speed_ups(runs, workers, way) for workers in MEASURED]
-        middle = np.array([np.median(values) for values in found])
-        reach = [middle - [values.min() for values in found], [values.max() for values in found] - middle]
+        middle, reach = medians(found)
         ax.errorbar(MEASURED, middle, reach, fmt="o", capsize=3, label="measured")
         ax.set(xticks=counts, ylim=(0, None))
     axes[0].legend(fontsize=8)

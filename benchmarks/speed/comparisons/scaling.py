@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import medians, panels
 from benchmarks.instruments.horovod_launch import on_workers
 from benchmarks.methods.ring_all_reduce import all_reduce_seconds, fit, ring
 from benchmarks.speed.tables import Table, told
@@ -190,8 +190,7 @@ def picture(runs: Runs) -> Picture:
     )  # fmt: skip
     for way, name in TOLD.items():
         found = [values(runs, way, size, "images_per_s") for size in SIZES]
-        centre = np.array([np.median(of) for of in found])
-        reach = [centre - [of.min() for of in found], [of.max() for of in found] - centre]
+        centre, reach = medians(found)
         left.errorbar(SIZES, centre, reach, capsize=3, label=name)
         model = [predicted(runs, way, size) for size in SIZES]
         left.plot(SIZES, model, ":", marker="", color=left.lines[-1].get_color(), label=f"model, {name}")

@@ -6,23 +6,19 @@ The ways differ in what is sent and when. The network, the data and the optimize
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import horovod.torch as hvd
 import psutil
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-from torch.optim import SGD, Optimizer
+from torch.optim import SGD
 
 from benchmarks.instruments import horovod_ops
-from cifar.data import Split, augment, batches, normalise, shard, shuffle
-from cifar.model import ResNet9
+from benchmarks.speed import loop
+from cifar.data import Split, normalise
 from cifar.workers import wait_for_gradients
-
-IMAGES = 8192  # training images from which the batches are drawn
-RATE = 0.01  # learning rate; the time of an update does not depend on it
-Wait = Callable[[Optimizer], object]
 
 # The options of hvd.DistributedOptimizer, by the way.
 OPTIONS = {
@@ -42,7 +38,7 @@ def seconds_per_image(ways: dict[str, int], batch_size: int, batches: int, round
     `ways` has the number of batches between two exchanges, by the way. A round has `batches` batches of `batch_size`
     images, which is a multiple of these numbers. One more round comes first and does not count.
     """
-    train, _ = horovod_ops.data("cpu", IMAGES, test_images=1)
+    train, _ = horovod_ops.data("cpu", loop.IMAGES, test_images=1)
     torch.set_num_threads(1)
     measured = {}
     for way, passes in ways.items():
@@ -80,15 +76,14 @@ def _seconds(update: Callable[[], Tensor], count: int, *, exchanges: bool) -> fl
 
 def _update(way: str, passes: int, train: Split, batch_size: int) -> Callable[[], Tensor]:
     """Return a function that trains on `passes` batches with one exchange, and returns the last loss."""
-    torch.manual_seed(0)
-    net = ResNet9().train()
-    optimizer = SGD(net.parameters(), lr=RATE, momentum=0.9)
+    net = loop.build("resnet9").train()
+    optimizer = SGD(net.parameters(), lr=loop.RATE, momentum=0.9)
     if way in OPTIONS:
         options = OPTIONS[way] | ({"backward_passes_per_step": passes} if way == "accumulate" else {})
         optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters(), **options)
         hvd.broadcast_parameters(net.state_dict(), root_rank=0)
-    data = _endless(train, batch_size * (passes if way == "large" else 1))
-    wait = _no_wait if way == "stock" else wait_for_gradients
+    data = loop.endless(train, hvd.rank(), hvd.size(), batch_size * (passes if way == "large" else 1))
+    wait = loop.no_wait if way == "stock" else wait_for_gradients
 
     def one_step(batches_of_it: int = 1) -> Tensor:
         optimizer.zero_grad()
@@ -107,14 +102,3 @@ def _update(way: str, passes: int, train: Split, batch_size: int) -> Callable[[]
     if way == "local":
         return local_steps
     return lambda: one_step(passes if way == "accumulate" else 1)
-
-
-def _endless(train: Split, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield this worker's augmented batches, epoch after epoch. Incomplete batches are left out."""
-    for epoch in itertools.count():
-        mine = shard(shuffle(len(train), 0, epoch), hvd.rank(), hvd.size())
-        yield from batches(train, mine[: len(mine) // batch_size * batch_size], batch_size, augment)
-
-
-def _no_wait(optimizer: Optimizer) -> None:
-    """Do nothing. Horovod's own step then waits."""
