@@ -23,7 +23,7 @@ from cifar.cli import OneLineParser, positive
 from cifar.support.horovodrun import programs_path
 
 HERE = Path(__file__).resolve().parent
-NOTEBOOKS = HERE.parents[1] / "notebooks"
+NOTEBOOKS = HERE.parent / "notebooks"
 HOME = "127.0.0.1"
 PORTS = 65535  # the last port of TCP
 # A socket's path has at most 107 characters. A kernel's sockets need the rest of them for their own names, so the path

@@ -7,8 +7,10 @@ import socket
 from pathlib import Path
 
 import pytest
+from traitlets.config import Config
 
 from lessons import lab
+from tests.conftest import REPOSITORY
 
 
 @pytest.fixture
@@ -74,3 +76,15 @@ def test_the_token_is_in_no_list_of_processes(tmp_path: Path):
     args = lab._parse([])
     assert "JUPYTER_TOKEN" in lab._environment("secret", "learner")
     assert not [word for word in lab._command(args, tmp_path, "lab", False) if "secret" in word]
+
+
+def test_jupyterlab_opens_the_folder_that_holds_the_lessons():
+    assert (lab.NOTEBOOKS / "00_start_here.ipynb").is_file()
+
+
+def test_a_learner_fetches_assignments_from_the_exchange_in_this_copy_of_the_course(monkeypatch):
+    monkeypatch.delenv("COURSE_EXCHANGE", raising=False)
+    source = Path(lab.__file__).parent / "jupyter" / "learner" / "nbgrader_config.py"
+    config = Config()
+    exec(source.read_text(), {"__file__": str(source), "get_config": lambda: config})
+    assert Path(config.Exchange.root).parents[2] == REPOSITORY

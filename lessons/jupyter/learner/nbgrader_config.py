@@ -11,7 +11,7 @@ HERE = Path(__file__).resolve()
 
 c = get_config()  # noqa: F821  nbgrader provides this function.
 c.CourseDirectory.course_id = "distributed-deep-learning"
-c.Exchange.root = os.environ.get("COURSE_EXCHANGE") or str(HERE.parents[4] / "grader" / "work" / "exchange")
+c.Exchange.root = os.environ.get("COURSE_EXCHANGE") or str(HERE.parents[3] / "grader" / "work" / "exchange")
 if student := os.environ.get("COURSE_STUDENT"):
     c.CourseDirectory.student_id = student
 # Validate runs the whole notebook. Its live runs need more time than nbgrader's default of 30 seconds per cell.
