@@ -143,8 +143,8 @@ def steps(places: Places, quick: bool) -> list[Step]:
         Step("versions", [python, "-c", VERSIONS], must_succeed=True),
         *scripts,
         Step("grade, fast", [*check, fast, "--profile", "fast"]),
-        Step("lesson 02", [*lessons, "--only", "02"]),
         Step("time-on-gpu", [python, "-m", "benchmarks", "time-on-gpu", *(["--quick"] if quick else [])]),
+        Step("lesson 02", [*lessons, "--only", "02"]),
         *([] if quick else [Step("grade, full", [*check, full])]),
     ]
 
