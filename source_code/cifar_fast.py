@@ -3,7 +3,7 @@
 horovodrun -np 4 python source_code/cifar_fast.py
 
 The assignment's ResNet-9 is easier to explain. This program shows how far the same data and the same Horovod go. On a
-GPU it takes airbench's network, made for 94 % (not tried yet). The recipe is `cifar/fast_training.py`, and its parts
+GPU it takes airbench's network, made for 94 %. The recipe is `cifar/fast_training.py`, and its parts
 are `cifar/fast.py`.
 """
 

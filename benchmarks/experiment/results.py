@@ -53,13 +53,15 @@ def described(machine: dict[str, object]) -> str:
 def _commit() -> str:
     """The commit of this repository, with "-dirty" if a file other than a result differs from it.
 
-    New and changed results do not count, because a series that is measured again changes them itself. Some learners'
-    machines have no git, and a learner's copy may be no repository. The answer is then the variable `COURSE_COMMIT`, or
-    "unknown" without it. `COURSE_COMMIT` names the commit of files that were carried to another machine and compared
-    there (source_code/install/trial.py).
+    New and changed results do not count, because a series that is measured again changes them itself. If the variable
+    `COURSE_COMMIT` is set, it is the answer. It names the commit of files that were carried to another machine and
+    compared there (source_code/install/trial.py). The repository there may be at an earlier commit. Without git, or in
+    a learner's copy that is no repository, the answer is "unknown".
     """
+    if carried := os.environ.get("COURSE_COMMIT"):
+        return carried
     if not shutil.which("git") or not (commit := _git("rev-parse", "--short=12", "HEAD")):
-        return os.environ.get("COURSE_COMMIT", "unknown")
+        return "unknown"
     changed = _git("status", "--porcelain", "--", ":/", f":(exclude){RESULTS}")
     return f"{commit}-dirty" if changed else commit
 

@@ -60,11 +60,13 @@ def run(paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation]
         isolated.start(command(isolated.inside, profile, seed))
         reader = threading.Thread(target=_keep_output, args=(isolated.process.stdout, paths.log), daemon=True)
         reader.start()
-        monitor = ProcessMonitor(isolated.written.output, isolated.processes, isolated.loopback_bytes)
+        monitor = ProcessMonitor(
+            isolated.written.output, isolated.processes, isolated.loopback_bytes, lambda: min(_updates(isolated))
+        )
         while (status := isolated.poll()) is None and not stopped:
             time.sleep(SAMPLE_SECONDS)
             seconds = time.monotonic() - started
-            updates = [updates_so_far(isolated.written.worker_log(rank)) for rank in range(WORKERS)]
+            updates = _updates(isolated)
             monitor.sample(min(updates))
             progress.show(min(updates), seconds)
             stopped = watchdog.check(seconds, updates, monitor.view, isolated.written)
@@ -74,6 +76,11 @@ def run(paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation]
             _bring_out(isolated.written, paths)
     reader.join(timeout=5)
     return Run(status, seconds, stopped, outside, isolated.description)
+
+
+def _updates(isolated: Isolation) -> list[int]:
+    """Return the number of updates that each worker has made so far, by rank."""
+    return [updates_so_far(isolated.written.worker_log(rank)) for rank in range(WORKERS)]
 
 
 def _bring_out(written: RunPaths, paths: RunPaths) -> None:

@@ -45,20 +45,22 @@ class ProcessMonitor:
     """Looks at a run whenever `sample` is called.
 
     `output` is the run's output folder. `processes` lists the run's processes. `loopback_bytes` tells how many bytes
-    its loopback has carried, or None where the workers' GPUs exchange directly.
+    its loopback has carried, or None where the workers' GPUs exchange directly. `updates` tells how many updates the
+    worker that has made fewest has made by now. It is asked at each write of a result, because a GPU can train several
+    epochs between two samples.
     """
 
     def __init__(
-        self, output: Path, processes: Callable[[], Iterable[psutil.Process]], loopback_bytes: Callable[[], int | None]
-    ):
+        self, output: Path, processes: Callable[[], Iterable[psutil.Process]],
+        loopback_bytes: Callable[[], int | None], updates: Callable[[], int],
+    ):  # fmt: skip
         self.processes, self.loopback_bytes = processes, loopback_bytes
         self.view = OutsideView()
-        self.samples, self.updates, self.last_updates = 0, 0, 0
-        self.write_counter = WriteCounter(output, lambda: self.updates)
+        self.samples, self.last_updates = 0, 0
+        self.write_counter = WriteCounter(output, updates)
 
     def sample(self, updates: int) -> None:
         """Look at the run. `updates` is the number of updates of the worker that has made fewest."""
-        self.updates = updates
         if self.samples % PROCESS_TABLE_EVERY == 0:
             self._look_at_processes()
             if updates == 0 or updates > self.last_updates:

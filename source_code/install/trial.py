@@ -17,6 +17,7 @@ import json
 import lzma
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -172,6 +173,15 @@ def run(step: Step, places: Places, environment: dict[str, str]) -> dict:
     return {"status": status, "seconds": seconds, "last_lines": lines, "command": " ".join(step.command)}
 
 
+def bring_back(places: Places) -> None:
+    """Copy measured results into the repository if they are no longer there.
+
+    A workplace may copy the repository anew for each call, and then it has only the files that were packed.
+    """
+    if not MEASURED.is_dir() and (kept := places.results / "speed-gpu").is_dir():
+        shutil.copytree(kept, MEASURED)
+
+
 def take_home(places: Places, record: dict) -> None:
     """Write the results so far into the two files that are taken home."""
     places.home.mkdir(parents=True, exist_ok=True)
@@ -188,6 +198,7 @@ def take_home(places: Places, record: dict) -> None:
 def trial(places: Places, about: dict, quick: bool) -> int:
     """Run the steps that have not succeeded yet. The exit status is 0 if all have succeeded now, and otherwise 1."""
     unpack_data(places)
+    bring_back(places)
     (places.root / "requirements.txt").write_text("\n".join(about["requirements"]) + "\n")
     path = os.pathsep.join([str(places.python.parent), os.environ.get("PATH", "")])
     environment = os.environ | {
@@ -201,8 +212,10 @@ def trial(places: Places, about: dict, quick: bool) -> int:
         if record["steps"].get(step.name, {}).get("status") == 0:
             continue
         print(f"trial: {number}/{len(todo)} {step.name} ...", flush=True)
-        record["steps"][step.name] = done = run(step, places, environment)
-        take_home(places, record)
+        try:
+            record["steps"][step.name] = done = run(step, places, environment)
+        finally:  # After an interrupt, what the step has measured so far is taken home.
+            take_home(places, record)
         print(f"trial: {number}/{len(todo)} {step.name}: status {done['status']}, {done['seconds']} s", flush=True)
         if done["status"] != 0:
             print("".join(f"    {line}\n" for line in done["last_lines"]), end="", flush=True)
@@ -236,4 +249,9 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("trial: interrupted; what is done is kept, the same command goes on", file=sys.stderr)
+        sys.exit(130)

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import sys
 import tarfile
 from pathlib import Path
@@ -117,6 +118,24 @@ def test_steps_that_succeeded_are_not_repeated_and_a_failed_one_stops_no_other(
     assert record["steps"]["third"]["last_lines"] == ["0123456789ab"] == [record["commit"]]
     with tarfile.open(places.home / "trial.tar.gz") as tar:
         assert "results/logs/second.log" in tar.getnames()
+
+
+def test_after_an_interrupt_what_was_measured_is_taken_home_and_brought_back(
+    carried: Path, tmp_path: Path, monkeypatch
+):
+    measured, places = tmp_path / "speed" / "gpu", trial.Places(tmp_path / "trial")
+    monkeypatch.setattr(trial, "MEASURED", measured)
+    kill = f"import os, pathlib, signal; pathlib.Path({str(measured)!r}).mkdir(parents=True); "
+    kill += f"pathlib.Path({str(measured)!r}, 'a.json').write_text('1'); os.kill(os.getppid(), signal.SIGINT)"
+    steps = [trial.Step("measure", [sys.executable, "-c", kill])]
+    monkeypatch.setattr(trial, "steps", lambda *_: steps)
+    about = trial.collect(carried, places)
+    with pytest.raises(KeyboardInterrupt):
+        trial.trial(places, about, quick=True)
+    assert json.loads((places.home / "trial.json").read_text())["steps"] == {}
+    shutil.rmtree(measured)
+    steps[0] = trial.Step("measure", [sys.executable, "-c", f"assert open({str(measured / 'a.json')!r}).read() == '1'"])
+    assert trial.trial(places, about, quick=True) == 0
 
 
 def test_after_a_step_that_must_succeed_nothing_is_tried(carried: Path, tmp_path: Path, monkeypatch):

@@ -42,6 +42,12 @@ def test_a_changed_or_a_new_program_makes_the_commit_dirty(repository: Path, nam
     assert results.machine()["commit"] == git(repository, "rev-parse", "--short=12", "HEAD") + "-dirty"
 
 
+def test_the_commit_of_carried_files_comes_before_that_of_a_repository_around_them(repository: Path, monkeypatch):
+    monkeypatch.setenv("COURSE_COMMIT", "0123456789ab")
+    (repository / "program.py").write_text("print(3)\n")
+    assert results.machine()["commit"] == "0123456789ab"
+
+
 def test_a_copy_that_is_no_repository_has_an_unknown_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(results, "RESULTS", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
