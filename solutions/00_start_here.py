@@ -48,7 +48,7 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # | 06 | Techniques | 50 | batch norm, scaled rates, warmup, momentum correction, LAMB |
 # | 07 | Famous results re-examined | 30 | a published table, rebuilt one factor at a time |
 # | 08 | Assignment | 90 | your own four-worker program, graded by what its workers do |
-# | 09 | Beyond one machine | 30 | thousands of workers, many hosts, and PyTorch's own DDP |
+# | 09 | Beyond one machine | 45 | several hosts, a worker that dies, and PyTorch's own DDP |
 # | 99 | References | | every source, once |
 #
 # Go through them in order the first time: each uses the words of those before it. Where a cell says `live`, you wait for

@@ -96,12 +96,12 @@ two = on_two_hosts()
 #
 # - The run begins with 4 workers. It goes on as long as there are at least 2. It never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker of a host fails, Horovod also ends the other workers of this host. It does not use the host for some
-#   time: here, for 3 to 6 seconds. Without this option, it never uses the host again.
+# - If one worker of a host fails, Horovod goes on without the whole host: its other workers end too. It does not use
+#   the host for some time: here, for 3 to 6 seconds. Without this option, it never uses the host again.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills a
-# worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** Horovod ends the other worker
-# of beta as well, so four workers become two. What should happen to the learning rate?
+# worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta ends
+# as well, so four workers become two. What should happen to the learning rate?
 
 # %%
 elastic = on_two_hosts("a worker is killed", seed=seed)
@@ -150,9 +150,9 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # %% [markdown]
 # - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A commit
 #   copies the weights, so it takes time as well.
-# - **The pause** is mostly waiting. In a ring, each worker exchanges with its two neighbours only. A neighbour of a
-#   killed worker notices at once that the connection is closed. The other workers still wait for their neighbours. They
-#   give up after 30 seconds. This time is an option of Gloo, the library that exchanges the gradients:
+# - **The pause** is mostly waiting. In the runs that we watched, one worker noticed at once that its connection to the
+#   killed worker was closed, and stopped exchanging. The other workers did not hear of it. They waited for numbers from
+#   that worker, and gave up after 30 seconds. This time is an option of Gloo, the library that exchanges the gradients:
 #   `--gloo-timeout-seconds`. Do not make it too short. New workers must also have started within this time. When we
 #   tried 10 seconds on a busy computer, some runs ended as beta came back, because its workers needed longer.
 # - **A host that leaves costs almost nothing.** Horovod tells the workers about it at their next commit. So no worker
