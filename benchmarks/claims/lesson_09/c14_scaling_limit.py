@@ -122,7 +122,7 @@ def picture(runs: Runs) -> Picture:
         ax.semilogx(WORKERS, efficiency(runs["machine"][0], case), base=2, label=case)
     ax.axhline(HALF, color="black", linewidth=0.8, linestyle="-", marker="")
     ax.set_ylim(0, 1.02)
-    ax.legend(fontsize=8, loc="upper right")
+    ax.legend(fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
     fits = [fit(run) for run in runs["machine"]]
     units = ((0, 1e3), (1, 1e3), (2, 1e9))
     once, alpha, beta = (mean_std([found[at] for found in fits], scale, 2) for at, scale in units)
