@@ -86,7 +86,7 @@ image: whole setup  ## build the container's image (TARGET=learner or grade, BAS
 test: whole with-hosts lint  ## run all that CI runs: formatter, linter and tests
 	$(RUN) -m pytest
 
-test-all: whole with-hosts with-schedulers with-chromium with-buildah lint  ## run all tests, the long ones as well (two hours, needs root)
+test-all: whole with-hosts with-schedulers with-chromium with-buildah lint  ## run all tests, the long ones as well (three hours, needs root)
 	$(RUN) -m pytest -m "slow or not slow" --hypothesis-profile new
 
 test-browser: with-chromium  ## test the lessons and formgrader in Chromium, with pictures in runs/browser
