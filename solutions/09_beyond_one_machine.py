@@ -17,7 +17,7 @@
 # estimate how many workers are worth having, and read PyTorch's own DDP as fluently as Horovod.
 #
 # **Time:** 45 minutes on 2 CPU cores. About five of them are waiting. **Builds on:** the ring all-reduce of notebook 03,
-# and notebook 04.
+# notebook 04, and the warmup of notebook 06.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -85,9 +85,12 @@ two = on_two_hosts()
 #
 #     train_all_epochs(state)
 #
-# The sampler remembers which images of the epoch are done. After a change, it divides the other images among the workers
-# that are there then. The third line asks for this after each change. Without it, Horovod does not tell the sampler when
-# workers have left and no new ones have come. Each worker then still takes its old share, and images are left out.
+# `finish_epoch()` is a training loop as in the earlier notebooks, with two more calls. After each update,
+# `sampler.record_batch(...)` notes which images are done. After every tenth update, `state.commit()` keeps the state.
+#
+# After a change, the sampler divides the images that are not done among the workers that are there then. The third line
+# asks for this after each change. Without this line, Horovod asks for it only when new workers have come. After workers
+# have left, each of the others would keep its old share, and images would be left out.
 #
 # The program is started in a new way:
 #
@@ -96,8 +99,9 @@ two = on_two_hosts()
 #
 # - The run begins with 4 workers. It goes on as long as there are at least 2. It never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker of a host fails, Horovod goes on without the whole host: its other workers end too. It does not use
-#   the host for some time: here, for 3 to 6 seconds. Without this option, it never uses the host again.
+# - If one worker of a host fails, Horovod goes on without the whole host: its other workers end too. Once the others
+#   have gone on, Horovod does not use this host for some time: here, for 3 to 6 seconds. Without this option, it never
+#   uses the host again.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills a
 # worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta ends
@@ -109,9 +113,12 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # %% [markdown]
 # The left panel shows how many images have been used since the run began. The curve stops when the worker is killed. A
 # grey band marks the pause. After it, the curve begins a little lower, because the updates since the last commit are
-# made again. It rises more slowly while there are two workers. At the second grey band, new workers have started on
-# beta, and they get the state from the others. This time no update is lost: the others let new workers in only at a
-# commit.
+# made again. At the second grey band, new workers start on beta, and they get the state from the others. This time no
+# update is lost: the others let new workers in only at a commit.
+#
+# Between the bands there are only two workers, and yet the curve may be as steep as before. That is because all workers
+# share the cores of your computer. On a computer with two cores, two workers use them as well as four. On real hosts,
+# half of the workers use half as many images in a second.
 #
 # The right panel shows the learning rate. Horovod does not change it. Our program computes it before each update:
 #
@@ -119,7 +126,8 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 #
 # This is the warmup of notebook 06. It climbs from the base rate to `hvd.size()` times the base rate, over three epochs.
 # With two workers the global batch is half as large, so it climbs to twice the base rate only. The rate falls when beta
-# is lost, and rises again when it is back.
+# is lost, and jumps up when it is back. A careful program would climb again in small steps, because a jump of the rate
+# is what warmup wants to avoid. You may see a lower test accuracy in the epoch after the jump.
 #
 # What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
 # worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power failure.
@@ -141,7 +149,7 @@ for name in (hosts.CALM, *hosts.TROUBLES):
     if name != hosts.CALM:
         first, second = ([pause[number] for pause in pauses] for number in (0, 1))
         print(
-            f"    pause after the failure: {min(first):.1f} to {max(first):.1f} s; when beta is back: {max(second):.1f} s"
+            f"    pause after the failure: {min(first):.1f} to {max(first):.1f} s; when beta is back: {min(second):.1f} to {max(second):.1f} s"
         )
         print(f"    updates made again: {min(again)} to {max(again)}")
     lost, twice = (sum(run[count] for run in runs_of_it) for count in ("lost", "twice"))
@@ -150,18 +158,21 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # %% [markdown]
 # - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A commit
 #   copies the weights, so it takes time as well.
-# - **The pause** is mostly waiting. In the runs that we watched, one worker noticed at once that its connection to the
-#   killed worker was closed, and stopped exchanging. The other workers did not hear of it. They waited for numbers from
-#   that worker, and gave up after 30 seconds. This time is an option of Gloo, the library that exchanges the gradients:
-#   `--gloo-timeout-seconds`. Do not make it too short. New workers must also have started within this time. When we
-#   tried 10 seconds on a busy computer, some runs ended as beta came back, because its workers needed longer.
+# - **The pause after a failure** is mostly waiting. In the runs that we watched, one worker noticed at once that its
+#   connection to the killed worker was closed, and stopped exchanging. The others were not told. They waited for numbers
+#   from the worker that had stopped, and gave up after 30 seconds. After a cut cable nobody notices anything, so all
+#   wait for 30 seconds.
+# - These 30 seconds are an option of Gloo, the library that exchanges the gradients: `--gloo-timeout-seconds`. Do not
+#   make it too short. New workers must also have started within this time. When we tried 10 seconds on a busy computer,
+#   some runs ended as beta came back, because its workers needed longer.
+# - **The pause when beta is back** is the time in which its new workers start Python and read the images.
 # - **A host that leaves costs almost nothing.** Horovod tells the workers about it at their next commit. So no worker
 #   waits for an answer that does not come, and no update is made again. Many clouds warn you some time before they take
 #   a machine away. If the script learns about it in time, you lose nothing.
 # - **No image is left out.** Each worker of `cifar_elastic.py` writes down the images of each update. We counted them
 #   after the runs. Updates that were made again count once.
-# - **The accuracy does not suffer.** No run with trouble ended outside the range of the runs in which nothing went wrong.
-#   Three runs of five short epochs would not show a small loss, though.
+# - **We saw no loss of accuracy.** No run with trouble ended outside the range of the runs in which nothing went wrong.
+#   But this range is wide, and three runs of five short epochs would not show a small loss.
 # - **Alpha must not die.** `horovodrun` runs there, and the run ends with it. So start `horovodrun` on a computer that is
 #   unlikely to fail, for example one that does not train. And still save checkpoints on disk.
 #
@@ -180,6 +191,10 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # You have 64 GPUs and one network to train. Should all 64 train it? One of the five sources of this course says no:
 # synchronous training is impractical with more than some tens of GPUs. **Synchronous** means that in each update all
 # workers wait for each other, as ours do. **Before you read on, guess:** is that so?
+#
+# We need a measure. A worker computes for a part of its time, and waits for the rest. If 64 workers compute for a third
+# of their time, they do the work of 21 workers that never wait. We call workers **worth having** as long as they compute
+# for at least half of their time.
 #
 # Let us count what an update costs. The workers compute their gradients, and then they exchange them in a ring. The
 # exchange costs time in three ways:
@@ -204,14 +219,18 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # often at least one of them is slow.
 #
 # We measure all this here. Two and four real workers exchange gradients of several sizes. From the times we find the
-# $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker makes many updates, which shows how often one is
-# slow, and by how much. We do not have thousands of workers, so we simulate them: in each simulated update, each worker
-# computes as long as one of the measured updates took, all wait for the slowest, and the formula gives the exchange.
+# $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker trains our small network for many updates.
+# This shows how often an update is slow, and by how much.
+#
+# We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as one
+# of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. We do not train the
+# much larger ResNet-50 either. We know that it computes about 340 times as much for each image, and that its gradient
+# has about 53 times as many bytes. Faster machines are simulated in the same way: on a processor that is 100 times as
+# fast, an update takes a hundredth of the time.
 #
 # In the figure, the horizontal axis is the number of workers. The vertical axis is the share of its time in which a
 # worker computes. At 1.0 it never waits. The black line is one half. **Where a coloured line is below it, workers wait
-# more than they compute.** Each coloured line is a case: our small network or the much larger ResNet-50, on a processor
-# and over a network like those here, or on faster ones.
+# more than they compute.** Each coloured line is a case: a network, and how much faster the machines are than here.
 
 # %%
 from lessons import live, saved
@@ -219,21 +238,26 @@ from lessons import live, saved
 runs = live("C14", device=device, seed=seed)
 
 # %% [markdown]
-# The full experiment makes more updates, on a computer that does nothing else.
+# This was a short run. It measures few updates, and what else your computer does at the time makes messages and updates
+# slower. So the lines of your figure may lie lower than those of the full experiment below. Use the full one for the
+# rest of this section.
 
 # %%
 result = saved("C14")
 
 # %% [markdown]
-# **So the claim is false as it stands.** It holds for some cases only. ResNet-50 on a processor like this one can use
-# thousands of workers. Our small network on the same processor is past one half with some tens. Compare two cases at a
-# time:
+# **So it depends, and "some tens of GPUs" is not a rule.** ResNet-50 on a processor like this one can use thousands of
+# workers. Our small network on the same processor is past one half with some tens. Compare two cases at a time:
 #
 # - **A faster processor, the same links:** fewer workers are worth having. A gradient is ready sooner, but its exchange
 #   takes as long as before.
 # - **A network that computes more for each of its parameters:** more workers are worth having. A larger batch per worker
 #   helps in the same way. This is why people want large batches, and so it is the reason for all of notebook 06.
 # - **Faster messages:** far more workers are worth having. See the last two cases.
+#
+# It has been done, too. Goyal and others (2017) trained ResNet-50 on 256 GPUs. They had about 90% of the speed that 256
+# GPUs without any waiting would have had, compared with 8 GPUs. Remember one more thing: more workers also mean a larger
+# global batch, and notebook 05 showed how that can make the learning worse.
 #
 # Our $\alpha$ is much larger than in a cluster. Horovod looks for work only once a millisecond, and four workers take turns
 # on few cores. In a cluster, a message takes some microseconds. If $\gamma$ comes out as 0 here, this does not mean that
@@ -373,7 +397,8 @@ assert difference < 1e-12
 # Two lines of the DDP program look as if they could go: `import torch.distributed.nn` and `del wrapped`. Take one of them
 # out, and the program still trains and saves. But in some launches a worker crashes at the very end, after all its work
 # is done. The last line that you see is `terminate called without an active exception`. We launched the program many
-# times, with the import at the top and without it:
+# times. The program called "late import" lacks the import at the top. `DistributedDataParallel(net)` then imports the
+# module itself, after the group has been made:
 
 # %%
 from benchmarks import endings
@@ -383,8 +408,9 @@ for name in ("with_ddp", endings.LATE):
     print(f"{name}: {counts['failures']} of {counts['launches']} launches failed")
 
 # %% [markdown]
-# On a busy computer it can be one launch in four. The saved weights are whole, because the crash comes after that. But the
-# launcher reports a failed run, and a script that waits for success stops.
+# One launch in 40 may look harmless. But a class that launches it a thousand times sees it often, and on another computer
+# we saw many more. The saved weights are whole, because the crash comes after that. But the launcher reports a failed
+# run, and a script that waits for success stops.
 #
 # Why does it crash? `init_process_group` makes a **process group**: the object through which a worker talks to the others.
 # It has threads of its own, which exchange the gradients. If a thread is still at work while Python shuts down, Python
@@ -429,7 +455,7 @@ for name in ("with_ddp", endings.LATE):
 #
 # Computing takes about twice as long. The exchange takes as long as before, because the gradient has four bytes for each
 # parameter, whatever the batch. So workers spend a larger share of their time computing. What a larger batch does to
-# learning is the subject of notebook 05.
+# learning is the subject of notebooks 05 and 06.
 #
 # </details>
 #

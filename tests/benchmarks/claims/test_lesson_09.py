@@ -41,19 +41,19 @@ def test_a_faster_processor_is_held_up_as_often_a_second_and_as_long():
     At 100 times the speed, one of 10,000 updates is late by the time of 400 updates.
     """
     late = values(1e-15, 1e-18, [0.1] * 99 + [0.5])
-    slow, fast = (efficiency(late, f"lessons' network, {case}") for case in ("as here", "100x processor"))
+    slow, fast = (efficiency(late, f"small network, {case}") for case in ("as here", "100x faster processor"))
     assert fast[0] == pytest.approx(1, abs=0.15)
     assert fast[-1] == pytest.approx(0.00104 / (0.001 + 0.4 * (1 - 0.9999**4096)), rel=0.15) and slow[-1] > fast[-1]
 
 
 def test_without_exchange_and_stragglers_all_workers_compute():
-    shares = efficiency(values(1e-15, 1e-18, STEADY), "lessons' network, as here")
+    shares = efficiency(values(1e-15, 1e-18, STEADY), "small network, as here")
     assert shares == pytest.approx([1.0] * len(WORKERS), abs=1e-3)
 
 
 def test_stragglers_cost_more_among_more_workers():
     late = [0.1] * 99 + [0.5]
-    shares = efficiency(values(1e-15, 1e-18, late), "lessons' network, as here")
+    shares = efficiency(values(1e-15, 1e-18, late), "small network, as here")
     assert shares[0] == pytest.approx(1, abs=0.1) and shares[-1] == pytest.approx(np.mean(late) / 0.5, abs=0.02)
 
 
