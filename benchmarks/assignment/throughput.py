@@ -80,8 +80,6 @@ def show(console: Console, folder: Path = FOLDER) -> bool:
     for machines, measured in found.items():
         if measured:
             spread = f", from {min(measured):.1f} to {max(measured):.1f}" if len(measured) > 1 else ""
-            told = (
-                f"{machines} machine{'s' * (machines > 1)}: {statistics.mean(measured):.1f} submissions an hour{spread}"
-            )
-            console.print(told, highlight=False)
+            name = f"{machines} machine{'s' * (machines > 1)}"
+            console.print(f"{name}: {statistics.median(measured):.1f} submissions an hour{spread}", highlight=False)
     return all(found.values())

@@ -1,7 +1,7 @@
 """Draws the course's layers, the grader's rooms, the way of a submission through a check, and what machines grade."""
 
 from itertools import groupby
-from statistics import mean
+from statistics import median
 
 from benchmarks.assignment import throughput
 from docs.pictures.structure import REPOSITORY, contract, first_and_last, imports_layers, steps
@@ -76,13 +76,17 @@ def machines() -> str:
     """Draw how many submissions an hour are graded by one, two and three machines, as `throughput` measured it."""
     speeds = {number: throughput.speeds(number) for number in throughput.MACHINES}
     names = {number: f"{number} machine{'s' * (number > 1)}" for number in speeds}
-    words = {number: f"{mean(found):.0f} an hour" for number, found in speeds.items()}
+    words = {
+        number: f"{median(found):.0f} an hour ({min(found):.0f} to {max(found):.0f})"
+        for number, found in speeds.items()
+    }
     rounds = min(map(len, speeds.values()))
     told = "; ".join(f"{names[number]}: {words[number]}" for number in speeds)
-    picture = Picture("Submissions graded in an hour", f"The mean of {rounds} round{'s' * (rounds > 1)}. {told}.")
-    most = max(mean(found) for found in speeds.values())
+    what = f"The median and the range of {rounds} round{'s' * (rounds > 1)}"
+    picture = Picture("Submissions graded in an hour", f"{what}. {told}.")
+    most = max(median(found) for found in speeds.values())
     for number, found in speeds.items():
-        picture.bar(names[number], words[number], mean(found) / most)
+        picture.bar(names[number], words[number], median(found) / most)
     return picture.text()
 
 

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 # 11 pixels high.
 WIDTH, MARGIN, INSET = 480, 8, 14
 NAME_PIXELS, TEXT_PIXELS = 17, 15
+LABEL_PIXELS, WORDS_PIXELS = 118, 184  # the widths for the name and the words beside a bar
 BOX_HEIGHT, VALUE_HEIGHT, HEADING_HEIGHT, ARROW_PIXELS, GAP = 46, 32, 34, 22, 10
 # Text stands on a fill of its own, so that the page may be white or dark. Arrows are grey, which both show.
 DARK, LIGHT, PALE = (
@@ -53,11 +54,12 @@ class Picture:
         self.y += BOX_HEIGHT
 
     def bar(self, name: str, words: str, share: float) -> None:
-        """Draw a bar that fills this share of the width, with its name at the left and words at the right."""
-        self._box(self.left, self.width, BOX_HEIGHT, PALE)
-        self._box(self.left, share * self.width, BOX_HEIGHT, LIGHT)
-        self._text(self.left + 16, BOX_HEIGHT, name, LIGHT, "start", bold=True)
-        self._text(self.left + self.width - 16, BOX_HEIGHT, words, LIGHT, "end")
+        """Draw a bar that fills this share of its room, with its name at the left of it and words at the right."""
+        left, room = self.left + LABEL_PIXELS, self.width - LABEL_PIXELS - WORDS_PIXELS
+        self._box(left, room, BOX_HEIGHT, PALE)
+        self._box(left, share * room, BOX_HEIGHT, LIGHT)
+        self._text(self.left, BOX_HEIGHT, name, LIGHT, "start", bold=True)
+        self._text(left + room + 12, BOX_HEIGHT, words, LIGHT, "start")
         self.y += BOX_HEIGHT + GAP
 
     def value(self, name: str, *, mono: bool = True) -> None:
