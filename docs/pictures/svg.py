@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 # 11 pixels high.
 WIDTH, MARGIN, INSET = 480, 8, 14
 NAME_PIXELS, TEXT_PIXELS = 17, 15
-LABEL_PIXELS, WORDS_PIXELS = 118, 184  # the widths for the name and the words beside a bar
+LABEL_PIXELS, WORDS_PIXELS = 118, 146  # the widths for the name and the words beside a bar
 BOX_HEIGHT, VALUE_HEIGHT, HEADING_HEIGHT, ARROW_PIXELS, GAP = 46, 32, 34, 22, 10
 # Text stands on a fill of its own, so that the page may be white or dark. Arrows are grey, which both show.
 DARK, LIGHT, PALE = (
