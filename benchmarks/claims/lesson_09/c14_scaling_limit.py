@@ -135,9 +135,10 @@ def picture(runs: Runs) -> Picture:
     return Picture(
         figure,
         f"Falling lines of efficiency against the number of workers. {found}.",
-        f"Fitted here: gamma {once} ms, alpha {alpha} ms and beta {beta} ns. {measured} updates were measured, and the "
-        f"slowest of them took {spread:.1f} times the median. All else is simulated. Among many more than {measured} "
-        "workers there would be slower ones than any that was measured, so the lines are too high there.",
+        f"Fitted here: gamma is {once} ms an exchange, alpha is {alpha} ms a message, and beta is {beta} ns a byte. "
+        f"{measured} updates were measured, and the slowest of them took {spread:.1f} times the median. All else is "
+        f"simulated. Among many more than {measured} workers there would be slower ones than any that was measured, so "
+        "the lines are too high there.",
     )
 
 
