@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -45,6 +46,14 @@ def install() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def need_programs_and_root(*programs: str, target: str) -> None:
+    """Fail if a program is missing or we are not root. The message names the make target that installs the programs."""
+    if missing := [name for name in programs if not shutil.which(name)]:
+        pytest.fail(f"missing: {', '.join(missing)}. Run as root: make {target}")
+    if os.geteuid() != 0:
+        pytest.fail(f"these tests need root. Run as root: make {target}")
 
 
 def until(true: Callable[[], bool], seconds: float = 120) -> None:

@@ -74,12 +74,17 @@ def speeds(machines: int, folder: Path = FOLDER) -> list[float]:
     return [3600 * saved["students"] / saved["seconds"] for saved in results.read(folder, f"machines_{machines}")]
 
 
+def name(machines: int) -> str:
+    """Return so many machines in words."""
+    return f"{machines} machine{'s' * (machines > 1)}"
+
+
 def show(console: Console, folder: Path = FOLDER) -> bool:
     """Print the throughput of each number of machines. Returns whether all have been measured."""
     found = {machines: speeds(machines, folder) for machines in MACHINES}
     for machines, measured in found.items():
         if measured:
             spread = f", from {min(measured):.1f} to {max(measured):.1f}" if len(measured) > 1 else ""
-            name = f"{machines} machine{'s' * (machines > 1)}"
-            console.print(f"{name}: {statistics.median(measured):.1f} submissions an hour{spread}", highlight=False)
+            middle = statistics.median(measured)
+            console.print(f"{name(machines)}: {middle:.1f} submissions an hour{spread}", highlight=False)
     return all(found.values())

@@ -75,15 +75,14 @@ def check() -> str:
 def machines() -> str:
     """Draw how many submissions an hour are graded by one, two and three machines, as `throughput` measured it."""
     speeds = {number: throughput.speeds(number) for number in throughput.MACHINES}
-    names = {number: f"{number} machine{'s' * (number > 1)}" for number in speeds}
-    words = {number: f"{median(found):.0f} ({min(found):.0f} to {max(found):.0f})" for number, found in speeds.items()}
+    middle = {number: median(found) for number, found in speeds.items()}
+    words = {number: f"{middle[number]:.0f} ({min(found):.0f} to {max(found):.0f})" for number, found in speeds.items()}
     rounds = min(map(len, speeds.values()))
-    told = "; ".join(f"{names[number]}: {words[number]}" for number in speeds)
+    told = "; ".join(f"{throughput.name(number)}: {words[number]}" for number in speeds)
     what = f"Submissions per hour, the median and the range of {rounds} round{'s' * (rounds > 1)}"
     picture = Picture("Submissions graded in an hour", f"{what}. {told}.")
-    most = max(median(found) for found in speeds.values())
-    for number, found in speeds.items():
-        picture.bar(names[number], words[number], median(found) / most)
+    for number in speeds:
+        picture.bar(throughput.name(number), words[number], middle[number] / max(middle.values()))
     return picture.text()
 
 

@@ -5,7 +5,6 @@ sandbox can be tried inside. buildah's chroot isolation would not allow a sandbo
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, need_programs_and_root
 
 BUILDAH = ("buildah",)
 BASE = "localhost/horovod-course-base"
@@ -42,10 +41,7 @@ def data(cifar10: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def base(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Return an image with nothing but Debian 12. It is made once per machine."""
-    if missing := [name for name in ("buildah", "debootstrap", "bwrap") if not shutil.which(name)]:
-        pytest.fail(f"missing: {', '.join(missing)}. Run as root: make test-container")
-    if os.geteuid() != 0:
-        pytest.fail("debootstrap and mounts need root. Run as root: make test-container")
+    need_programs_and_root("buildah", "debootstrap", "bwrap", target="test-container")
     if not buildah("images", "-q", "--filter", f"reference={BASE}"):
         folder = tmp_path_factory.mktemp("base")
         subprocess.run(["debootstrap", "--variant=minbase", "bookworm", folder / "root"], check=True)

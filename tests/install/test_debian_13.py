@@ -5,24 +5,22 @@ needs root.
 """
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import REPOSITORY
+from tests.conftest import REPOSITORY, need_programs_and_root
+from tests.install.test_pythons import SETUP_SECONDS, train
 
 pytestmark = pytest.mark.slow
-SETUP_SECONDS, RUN_SECONDS = 3600, 600
 PACKAGES = "bubblewrap,ca-certificates,g++,make,patch,python3,python3-dev,python3-venv"
 
 
 @pytest.fixture
 def debian(tmp_path: Path) -> list[str]:
     """Return the beginning of a command that runs the command's remaining part on Debian 13."""
-    if missing := [name for name in ("debootstrap", "bwrap") if not shutil.which(name)] or os.geteuid() != 0:
-        pytest.fail(f"Debian 13 is made by debootstrap, as root; missing: {missing}. Run as root: make test-container")
+    need_programs_and_root("debootstrap", "bwrap", target="with-buildah")
     root = tmp_path / "debian"
     make = ["debootstrap", "--variant=minbase", f"--include={PACKAGES}", "trixie", root]
     subprocess.run(make, check=True, stdout=subprocess.DEVNULL, timeout=SETUP_SECONDS)
@@ -37,11 +35,4 @@ def test_the_course_is_set_up_and_trains_on_debian_13(debian: list[str], tmp_pat
     compiler = subprocess.check_output([*debian, "g++", "-dumpversion"], env=clean, text=True)
     assert int(compiler) >= 14
     subprocess.run([*debian, "make", "setup"], cwd=clone, env=clean, check=True, timeout=SETUP_SECONDS)
-    python, data = clone / ".venv" / "bin" / "python", ["--data-dir", cifar10]
-    train = [python.with_name("horovodrun"), "-np", "2", python, "source_code/cifar_base.py", "--images", "512"]
-    done = subprocess.run(
-        [*debian, *train, "--epochs", "1", "--output-dir", clone / "out", *data], cwd=clone, timeout=RUN_SECONDS,
-        env=clean, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "epoch 1/1" in done.stdout
+    assert "epoch 1/1" in train(clone, debian)

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -65,16 +65,21 @@ def clone(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def train(clone: Path) -> None:
-    """Train with a lesson's script on four workers on the CPU."""
+def train(clone: Path, machine: Sequence[str] = ()) -> str:
+    """Train with a lesson's script on four workers on the CPU, and return the output.
+
+    `machine` is the beginning of a command that runs the command's remaining part on a machine.
+    """
     python = clone / ".venv" / "bin" / "python"
     command = [python.with_name("horovodrun"), "-np", "4", python, "source_code/cifar_lamb.py", "--images", "1024"]
     done = subprocess.run(
-        [*command, "--epochs", "1", "--device", "cpu", "--output-dir", clone / "out"], cwd=clone, timeout=RUN_SECONDS,
+        [*machine, *command, "--epochs", "1", "--device", "cpu", "--output-dir", clone / "out"],
+        cwd=clone, timeout=RUN_SECONDS,
         env=os.environ | {"PATH": os.pathsep.join([str(python.parent), os.environ["PATH"]])}, capture_output=True,
         text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout[-2000:]
+    return done.stdout
 
 
 def test_four_workers_train_and_are_graded_on_another_python(clone: Path, cifar10: Path):

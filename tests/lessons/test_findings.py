@@ -15,7 +15,7 @@ def test_lesson_09_how_many_workers_are_worth_having():
     assert messages > 10 * bandwidth, "'Faster messages: far more workers'"
 
 
-def test_lesson_09_trouble_does_not_cost_accuracy():
+def test_lesson_09_no_run_with_trouble_ends_outside_the_range_of_the_others():
     ends = {
         name: [run["epochs"][-1]["test_accuracy"] for run in hosts.read(name)] for name in (hosts.CALM, *hosts.TROUBLES)
     }
