@@ -158,10 +158,10 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # %% [markdown]
 # - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A commit
 #   copies the weights, so it takes time as well.
-# - **The pause after a failure** is mostly waiting. In the runs that we watched, one worker noticed at once that its
-#   connection to the killed worker was closed, and stopped exchanging. The others were not told. They waited for numbers
-#   from the worker that had stopped, and gave up after 30 seconds. After a cut cable nobody notices anything, so all
-#   wait for 30 seconds.
+# - **The pause after a failure** is mostly waiting. We watched a few runs. One or two workers noticed at once that
+#   their connection to the killed worker was closed. They stopped exchanging, but nobody told the others. The others
+#   waited for numbers that did not come, and gave up after 30 seconds. After a cut cable no worker noticed anything.
+#   All of them waited for 30 seconds.
 # - These 30 seconds are an option of Gloo, the library that exchanges the gradients: `--gloo-timeout-seconds`. Do not
 #   make it too short. New workers must also have started within this time. When we tried 10 seconds on a busy computer,
 #   some runs ended as beta came back, because its workers needed longer.
@@ -224,8 +224,8 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 #
 # We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as one
 # of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. We do not train the
-# much larger ResNet-50 either. We know that it computes about 340 times as much for each image, and that its gradient
-# has about 53 times as many bytes. Faster machines are simulated in the same way: on a processor that is 100 times as
+# much larger ResNet-50 either. For each image it computes about 340 times as much as our network. Its gradient has about
+# 53 times as many bytes. Faster machines are simulated in the same way: on a processor that is 100 times as
 # fast, an update takes a hundredth of the time.
 #
 # In the figure, the horizontal axis is the number of workers. The vertical axis is the share of its time in which a
@@ -255,18 +255,18 @@ result = saved("C14")
 #   helps in the same way. This is why people want large batches, and so it is the reason for all of notebook 06.
 # - **Faster messages:** far more workers are worth having. See the last two cases.
 #
-# It has been done, too. Goyal and others (2017) trained ResNet-50 on 256 GPUs. They had about 90% of the speed that 256
-# GPUs without any waiting would have had, compared with 8 GPUs. Remember one more thing: more workers also mean a larger
-# global batch, and notebook 05 showed how that can make the learning worse.
+# It has been done, too. Goyal and others (2017) trained ResNet-50 on 8 GPUs and on 256. With 32 times as many GPUs they
+# were about 29 times as fast. Remember one more thing: more workers also mean a larger global batch. Notebook 05 showed
+# how that can make the learning worse.
 #
 # Our $\alpha$ is much larger than in a cluster. Horovod looks for work only once a millisecond, and four workers take turns
 # on few cores. In a cluster, a message takes some microseconds. If $\gamma$ comes out as 0 here, this does not mean that
-# agreeing is free. With two and four workers only, the fit cannot tell well what comes once for each exchange from what
-# comes once for each message.
+# agreeing is free. We measured two and four workers only. From these, the fit cannot tell well which time comes once for
+# each exchange, and which comes once for each message.
 #
 # In a real cluster things are better than in this figure, for two more reasons. Much of the exchange happens while the
 # workers still compute (notebook 04). And a ring is not the only way. In a **tree**, pairs of workers add their
-# gradients, then pairs of pairs, and so on, and the sum comes back the same way. That takes about $2 \log_2 K$ messages one
+# gradients, then pairs of pairs, and so on. The sum comes back the same way. That takes about $2 \log_2 K$ messages one
 # after the other: 20 instead of 2,046 for 1,024 workers.
 #
 # What does a larger batch per worker bring? We take $\alpha$, $\beta$ and $\gamma$ from your run above, and our small
@@ -408,14 +408,14 @@ for name in ("with_ddp", endings.LATE):
     print(f"{name}: {counts['failures']} of {counts['launches']} launches failed")
 
 # %% [markdown]
-# One launch in 40 may look harmless. But a class that launches it a thousand times sees it often, and on another computer
-# we saw many more. The saved weights are whole, because the crash comes after that. But the launcher reports a failed
-# run, and a script that waits for success stops.
+# A few failures may look harmless. But a class launches such a program a thousand times, and sees them often. The saved
+# weights are whole, because the crash comes after that. But the launcher reports a failed run, and a script that waits
+# for success stops.
 #
 # Why does it crash? `init_process_group` makes a **process group**: the object through which a worker talks to the others.
-# It has threads of its own, which exchange the gradients. If a thread is still at work while Python shuts down, Python
-# stops it in the middle of its C++ code, and then the whole process aborts. So the threads must end before. This is what
-# `dist.destroy_process_group()` is for. But it ends them only if no other object still refers to the group, and two may:
+# It has threads of its own, which exchange the gradients. A thread may still be at work while Python shuts down. Python
+# then stops it in the middle of its C++ code, and the whole process aborts. So the threads must end before. This is what
+# `dist.destroy_process_group()` is for. But it ends them only if no other object still refers to the group. Two may:
 #
 # - **The DDP wrapper** refers to it. So delete the wrapper first. If your training is a function, its variables go when
 #   it returns. Then call `dist.destroy_process_group()` after that.
