@@ -88,6 +88,19 @@ def _speed(args: argparse.Namespace, console: Console) -> bool:
         _say(console)(f"page: {folder / 'index.html'}")
 
 
+def _where_it_pays(args: argparse.Namespace, console: Console) -> bool:
+    """Write the page docs/where_it_pays.md from the saved results. Returns False while some are missing."""
+    from benchmarks.speed import page, where_it_pays
+
+    saved = {id: runner.saved(speed.get(id), results.RESULTS / "speed" / id) for id in where_it_pays.NEEDED}
+    for one in saved.values():
+        if one.missing:
+            return _show(one, page.command(one.claim.id), console)
+    where_it_pays.write(saved)
+    _say(console)(f"page: {where_it_pays.PAGE}")
+    return True
+
+
 def _compare(id: str, folder: Path, args: argparse.Namespace, console: Console) -> bool:
     from benchmarks.speed import page
 
@@ -164,6 +177,7 @@ COMMANDS = {
     "throughput": _throughput,
     "speed": _speed,
     **dict.fromkeys(speed.LONG.values(), _speed),
+    "where-it-pays": _where_it_pays,
     "claims": _claims,
 }
 
@@ -172,6 +186,7 @@ ABOUT = {  # what each of the long comparisons measures, by its id
     "kept": "whether what makes training fast costs test accuracy, over seeds",
     "gpu": "how long one worker, and four that share a GPU, take to 94 percent, beside airbench94",
     "links": "which way of exchanging gradients pays, over links of which speed, and what a cost model predicts",
+    "savings": "what sending fewer bytes costs in accuracy: float16, PowerSGD, top-k, local SGD, DiLoCo",
     "start": "how long from a clone to a grade card, part by part, with empty caches and with full ones",
 }
 
@@ -219,6 +234,8 @@ def _parse() -> argparse.Namespace:
         command = commands.add_parser(speed.LONG[id], help=about, description=description)
         command.set_defaults(only=[id])
         _add_rounds(command)
+    about = "write docs/where_it_pays.md: from which link on each way of exchanging gradients pays"
+    commands.add_parser("where-it-pays", help=about, description=f"{about}; it reads saved results")
     about = "the table of all claims: lesson, seeds, verdict; exit status 1 while one has no result"
     commands.add_parser("claims", help=about, description=about)
     for id in claims.IDS:

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import claims
+from benchmarks.claims import sentences
 from benchmarks.experiment import runner
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -44,7 +45,7 @@ def rows() -> list[Row]:
 
 def _row(saved: runner.Series) -> Row:
     claim, verdict = saved.claim, saved.verdict
-    sentence = verdict.sentence if verdict else f"no result yet for {', '.join(saved.missing)}"
+    sentence = sentences.shortest(saved) if verdict else f"no result yet for {', '.join(saved.missing)}"
     cell, cell_id = _cells(claim.lesson)[claim.id]
     return Row(
         id=claim.id, statement=claim.statement, source=claim.source, lesson=claim.lesson, cell=cell, cell_id=cell_id,

@@ -6,11 +6,16 @@ name, each worker numbers its own exchanges. Workers that did not take part in t
 each other for ever.
 """
 
+import contextlib
+import os
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import horovod.torch as hvd
 import torch
+import torch.distributed as dist
+import torch.distributed.nn  # imported before the group exists: its functions' default values would hold the group
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -43,6 +48,19 @@ def wait(handle: int):
     while not hvd.poll(handle):
         time.sleep(POLL_SECONDS)
     return hvd.synchronize(handle)
+
+
+@contextlib.contextmanager
+def torch_group() -> Iterator[None]:
+    """Connect these workers through torch.distributed (Gloo) as well, on the network card that Horovod uses."""
+    with tempfile.TemporaryDirectory() as mine:
+        folder = hvd.broadcast_object(mine, name="torch_group")
+        os.environ["GLOO_SOCKET_IFNAME"] = os.environ["HOROVOD_GLOO_IFACE"]
+        dist.init_process_group("gloo", f"file://{folder}/store", rank=hvd.rank(), world_size=hvd.size())
+        yield
+        barrier()  # No worker leaves while others still exchange messages.
+        dist.destroy_process_group()
+        barrier()  # The folder stays until all have left.
 
 
 def total(tensor: Tensor, name: str, **options) -> Tensor:

@@ -12,7 +12,7 @@ from benchmarks.experiment.claim import Claim
 SHORT = ("communication", "step", "scaling", "cores")  # `make benchmark` runs these
 LONG = {  # each of these has its own command, which is named here
     "accuracy": "time-to-accuracy", "kept": "accuracy-kept", "start": "time-to-start", "gpu": "time-on-gpu",
-    "links": "links",
+    "links": "links", "savings": "savings",
 }  # fmt: skip
 IDS = (*SHORT, *LONG)
 # Modules of the comparisons whose id is not the module's name.

@@ -11,13 +11,18 @@ from collections.abc import Callable
 import horovod.torch as hvd
 import psutil
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as power_sgd
 from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel
 from torch.optim import SGD
 
 from benchmarks.instruments import horovod_ops
+from benchmarks.instruments.simulated_workers import evaluate
+from benchmarks.methods import compression
 from benchmarks.speed import loop
 from cifar.data import Split, normalise
+from cifar.training import running_statistics
 from cifar.workers import wait_for_gradients
 
 # The options of hvd.DistributedOptimizer, by the way.
@@ -30,6 +35,9 @@ OPTIONS = {
     "large": {"groups": 1},
     "accumulate": {"groups": 1},
 }
+LOCAL = ("local", "diloco")  # Workers update alone, and exchange weights.
+OUTER_RATE, OUTER_MOMENTUM = 0.7, 0.9  # of DiLoCo's own step, as in its paper, section 3.1
+ONE_BUCKET = 1000  # megabytes, which is more than all gradients have
 
 
 def seconds_per_image(ways: dict[str, int], batch_size: int, batches: int, rounds: int) -> dict[str, list[float]]:
@@ -41,11 +49,37 @@ def seconds_per_image(ways: dict[str, int], batch_size: int, batches: int, round
     train, _ = horovod_ops.data("cpu", loop.IMAGES, test_images=1)
     torch.set_num_threads(1)
     measured = {}
-    for way, passes in ways.items():
-        update = _update(way, passes, train, batch_size)
-        times = [_seconds(update, batches // passes, exchanges=way != "alone") for _ in range(1 + rounds)]
-        measured[way] = [seconds / (batches * batch_size) for seconds in times[1:]]
+    with horovod_ops.torch_group():
+        for way, passes in ways.items():
+            update = Worker(way, passes, train, batch_size).update
+            times = [_seconds(update, batches // passes, exchanges=way != "alone") for _ in range(1 + rounds)]
+            measured[way] = [seconds / (batches * batch_size) for seconds in times[1:]]
     return measured
+
+
+def accuracies(
+    way: str, passes: int, batch_size: int, images: int, test_images: int, epochs: int, rate: float, seed: int
+) -> list[float]:
+    """Runs on a worker with one thread. Returns the test accuracy (0 to 1) after each epoch, on rank 0.
+
+    Before each test, all workers take the mean of their running statistics. The other workers return nothing.
+    """
+    train, test = horovod_ops.data("cpu", images, test_images)
+    torch.set_num_threads(1)
+    torch.manual_seed(seed + hvd.rank())
+    found = []
+    with horovod_ops.torch_group():
+        worker = Worker(way, passes, train, batch_size, rate, seed)
+        for _ in range(epochs):
+            for _ in range(images // (hvd.size() * batch_size * passes)):
+                worker.update()
+            for number, values in enumerate(running_statistics(worker.net)):
+                values.copy_(horovod_ops.mean(values, f"statistics {number}"))
+            if hvd.rank() == 0:
+                found.append(evaluate(worker.net, test, "test")["test_accuracy"])
+                worker.net.train()
+            horovod_ops.barrier()
+    return found
 
 
 def stay_on_one_core() -> None:
@@ -74,31 +108,89 @@ def _seconds(update: Callable[[], Tensor], count: int, *, exchanges: bool) -> fl
     return seconds
 
 
-def _update(way: str, passes: int, train: Split, batch_size: int) -> Callable[[], Tensor]:
-    """Return a function that trains on `passes` batches with one exchange, and returns the last loss."""
-    net = loop.build("resnet9").train()
-    optimizer = SGD(net.parameters(), lr=loop.RATE, momentum=0.9)
-    if way in OPTIONS:
-        options = OPTIONS[way] | ({"backward_passes_per_step": passes} if way == "accumulate" else {})
-        optimizer = hvd.DistributedOptimizer(optimizer, net.named_parameters(), **options)
-        hvd.broadcast_parameters(net.state_dict(), root_rank=0)
-    data = loop.endless(train, hvd.rank(), hvd.size(), batch_size * (passes if way == "large" else 1))
-    wait = loop.no_wait if way == "stock" else wait_for_gradients
+class Worker:
+    """A worker that trains ResNet-9 in one of the ways, on its share of the images.
 
-    def one_step(batches_of_it: int = 1) -> Tensor:
-        optimizer.zero_grad()
-        for images, labels in itertools.islice(data, batches_of_it):
-            loss = F.cross_entropy(net(normalise(images)).float(), labels)
-            (loss / batches_of_it).backward()
-        wait(optimizer)
-        optimizer.step()
+    `passes` is the number of batches between two exchanges. `rate` is the learning rate.
+    """
+
+    def __init__(self, way: str, passes: int, train: Split, batch_size: int, rate: float = loop.RATE, seed: int = 0):
+        self.way, self.passes = way, passes
+        self.net = loop.build("resnet9", seed).train()
+        self.forward = DDP[way](self.net) if way in DDP else self.net
+        self.optimizer = SGD(self.net.parameters(), lr=rate, momentum=0.9)
+        if way in OPTIONS:
+            options = OPTIONS[way] | ({"backward_passes_per_step": passes} if way == "accumulate" else {})
+            self.optimizer = hvd.DistributedOptimizer(self.optimizer, self.net.named_parameters(), **options)
+            hvd.broadcast_parameters(self.net.state_dict(), root_rank=0)
+        size = batch_size * (passes if way == "large" else 1)
+        self.data = loop.endless(train, hvd.rank(), hvd.size(), size, seed)
+        self.average = {"stock": loop.no_wait, "topk": _largest_values(self.net)}.get(way, wait_for_gradients)
+        self.outer = SGD(self.net.parameters(), lr=OUTER_RATE, momentum=OUTER_MOMENTUM, nesterov=True)
+
+    def update(self) -> Tensor:
+        """Train until the end of the next exchange. Returns the last loss."""
+        if self.way in LOCAL:
+            return self._local_updates()
+        return self._one_update(self.passes if self.way == "accumulate" else 1)
+
+    def _one_update(self, batches: int = 1) -> Tensor:
+        self.optimizer.zero_grad()
+        for images, labels in itertools.islice(self.data, batches):
+            loss = F.cross_entropy(self.forward(normalise(images)).float(), labels)
+            (loss / batches).backward()
+        self.average(self.optimizer)
+        self.optimizer.step()
         return loss.detach()
 
-    def local_steps() -> Tensor:
-        losses = [one_step() for _ in range(passes)]
-        horovod_ops.wait(hvd.grouped_allreduce_async_([one.data for one in net.parameters()], name="weights"))
-        return losses[-1]
+    @torch.no_grad()
+    def _local_updates(self) -> Tensor:
+        """Update this worker alone, and then take the mean of the workers' weights.
 
-    if way == "local":
-        return local_steps
-    return lambda: one_step(passes if way == "accumulate" else 1)
+        DiLoCo takes the way from the old weights to the mean as a gradient, and makes one step of its own with it
+        (Douillard and others 2023, algorithm 1).
+        """
+        weights = list(self.net.parameters())
+        before = [one.clone() for one in weights]
+        for _ in range(self.passes):
+            with torch.enable_grad():
+                loss = self._one_update()
+        horovod_ops.wait(hvd.grouped_allreduce_async_([one.data for one in weights], name="weights"))
+        if self.way == "diloco":
+            for one, old in zip(weights, before, strict=True):
+                one.grad = old - one
+                one.copy_(old)
+            self.outer.step()
+        return loss
+
+
+def power_sgd_network(net: nn.Module) -> tuple[DistributedDataParallel, power_sgd.PowerSGDState]:
+    """The network in DistributedDataParallel with PowerSGD, and what PowerSGD keeps from update to update.
+
+    One bucket holds all gradients. With several buckets, the exchanges of PyTorch's PowerSGD over Gloo can wait for
+    each other for ever.
+    """
+    wrapped = DistributedDataParallel(net, forward_sync_buffers=False, bucket_cap_mb=ONE_BUCKET)
+    options = {"matrix_approximation_rank": compression.RANK, "start_powerSGD_iter": compression.FIRST_COMPRESSED}
+    state = power_sgd.PowerSGDState(None, **options)
+    wrapped.register_comm_hook(state, power_sgd.powerSGD_hook)
+    return wrapped, state
+
+
+# PyTorch exchanges the gradients of these ways. It also copies rank 0's weights to all workers.
+DDP = {
+    "ddp": lambda net: DistributedDataParallel(net, forward_sync_buffers=False),
+    "powersgd": lambda net: power_sgd_network(net)[0],
+}
+
+
+def _largest_values(net: nn.Module) -> Callable[[SGD], None]:
+    """A function that replaces the gradients by the mean of the workers' largest values."""
+    top_k, parameters = compression.TopK(horovod_ops.gather), list(net.parameters())
+
+    def average(optimizer: SGD) -> None:
+        mean = top_k.mean(horovod_ops.flat([parameter.grad for parameter in parameters]))
+        for parameter, part in zip(parameters, mean.split([one.numel() for one in parameters]), strict=True):
+            parameter.grad = part.view_as(parameter)
+
+    return average

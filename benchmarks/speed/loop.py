@@ -4,6 +4,7 @@
 exchanged.
 """
 
+import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator
@@ -23,6 +24,7 @@ from cifar.model import BootcampResNet, ResNet9
 NETWORKS: dict[str, Callable[[], nn.Module]] = {"resnet9": ResNet9, "bootcamp": BootcampResNet}
 NAMES = {"resnet9": "ResNet-9", "bootcamp": "the bootcamp's ResNet"}
 IMAGES = 8192  # training images from which the batches are drawn
+BYTES = 4  # of a value of a gradient
 WARM_UPDATES = 3  # updates that do not count: kernels are chosen, and Horovod's cache of exchanges is filled
 RATE = 0.01  # learning rate, the same in all ways; the time of an update does not depend on it
 
@@ -106,14 +108,20 @@ def build(network: str, seed: int = 0) -> nn.Module:
 
 def gradient_bytes(network: str) -> int:
     """The bytes of all gradients of the network with this name."""
+    return BYTES * sum(shape.numel() for shape in gradient_shapes(network))
+
+
+@functools.cache
+def gradient_shapes(network: str) -> tuple[torch.Size, ...]:
+    """The shapes of all gradients of the network with this name."""
     with torch.device("meta"):  # No weights are drawn.
-        return sum(parameter.nbytes for parameter in NETWORKS[network]().parameters())
+        return tuple(parameter.shape for parameter in NETWORKS[network]().parameters())
 
 
-def endless(train: Split, rank: int, size: int, batch_size: int) -> Iterator[tuple[Tensor, Tensor]]:
+def endless(train: Split, rank: int, size: int, batch_size: int, seed: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield this worker's augmented batches, epoch after epoch. Incomplete batches are left out."""
     for epoch in itertools.count():
-        mine = shard(shuffle(len(train), 0, epoch), rank, size)
+        mine = shard(shuffle(len(train), seed, epoch), rank, size)
         yield from batches(train, mine[: len(mine) // batch_size * batch_size], batch_size, augment)
 
 

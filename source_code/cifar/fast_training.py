@@ -16,6 +16,7 @@ from torch.optim.lr_scheduler import LambdaLR
 from cifar import training, workers
 from cifar.data import crop, flip, load, normalise, shard, shuffle, updates_per_epoch
 from cifar.fast import PLANS, WHITENING_IMAGES, FastNet, Lookahead, Plan, triangular_schedule, whiten
+from cifar.support import lane
 
 # These are the defaults of the options. `batch_size` is per worker, so four workers have a global batch of 512 images.
 DEFAULTS = {"epochs": 10, "batch_size": 128, "lr": 1.5}
@@ -81,6 +82,7 @@ def train(
             workers.wait_for_gradients(optimizer)
             optimizer.step()
             scheduler.step()
+            lane.updated(loss.detach())
             total, count, update = total + loss.detach() * len(labels), count + len(labels), update + 1
             if update % SETTINGS.lookahead_every == 0:
                 lookahead.update(SETTINGS.lookahead_kept**SETTINGS.lookahead_every * (update / updates) ** 3)

@@ -16,6 +16,7 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LRScheduler
 
 from cifar.data import Split, batches, normalise
+from cifar.support import lane
 from cifar.support.environment import stop
 from cifar.workers import Arithmetic, autocast, wait_for_gradients
 
@@ -43,6 +44,7 @@ def train_epoch(
         wait(optimizer)
         optimizer.step()
         scheduler.step()
+        lane.updated(loss.detach())  # for the live view, if there is one
         total, count = total.to(loss.device) + loss.detach() * len(labels), count + len(labels)
     return total / count
 
@@ -55,6 +57,7 @@ def count_correct(
 
     Counts can be summed over workers whose parts differ in size. Accuracies cannot.
     """
+    lane.tell("testing")
     net.eval()
     correct = torch.zeros((), dtype=torch.int64)
     for images, labels in batches(split, indices, batch_size):

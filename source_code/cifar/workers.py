@@ -18,6 +18,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 
 import torch
 
+from cifar.support import lane
 from cifar.support.environment import cores, stop
 from cifar.support.lazy_dynamo import put_off_compiler
 
@@ -108,6 +109,8 @@ def wait_for_gradients(optimizer: torch.optim.Optimizer) -> None:
     if handles:
         import horovod.torch as hvd
 
+        lane.tell("waiting")
         for handle in handles:
             while not hvd.poll(handle):
                 time.sleep(POLL_SECONDS)
+        lane.tell("computing")

@@ -17,7 +17,7 @@ from torch.optim import SGD, Adam, Optimizer
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
-from benchmarks.experiment.intervals import Difference, deviation, difference
+from benchmarks.experiment.intervals import Difference, difference
 from benchmarks.experiment.plots import axes
 from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from cifar.data import shuffle, updates_per_epoch
@@ -44,6 +44,20 @@ STEPS = (
     ("workers", "1-base", "8-base"), ("batch norm", "8-base", "8-bn"), ("scaled rate", "8-bn", "8-scaled"),
     ("warmup", "8-scaled", "8-warmup"), ("LAMB", "8-warmup", "8-lamb"),
 )  # fmt: skip
+
+
+# The way of the picture, from one worker to eight with LAMB, and ALONE for comparison.
+WAY = {
+    "1-base": "one worker",
+    "8-same-base": "eight workers with the same images, as published",
+    "8-base": "each with its own images",
+    "8-bn": "batch normalisation",
+    "8-scaled": "rate times eight",
+    "8-warmup": "warmup",
+    CHOSEN["lamb"]: "LAMB with a searched rate, and decay",
+    "1-bn": "one worker, with batch normalisation",
+}
+ALONE = "1-bn"
 
 
 def _adam(net: nn.Module) -> Optimizer:
@@ -178,26 +192,32 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """The picture shows each measured variant's mean test accuracy, its sample deviation, and a dot for every run."""
-    variants = [variant for variant in VARIANTS if accuracies(runs, variant)]
-    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.0, 0.9 + 0.24 * len(variants)))
-    for row, variant in enumerate(variants):
+    """The picture goes from variant to variant: the mean test accuracy of each, its change, and a dot for every run."""
+    shown = [(variant, name) for variant, name in WAY.items() if accuracies(runs, variant)]
+    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.0, 1.2 + 0.42 * len(shown)))
+    before, told = None, []
+    for row, (variant, name) in enumerate(shown):
         values = 100 * np.array(accuracies(runs, variant))
-        shade = {"1": "#888888", "4": "#2a9d8f", "8": "#0b3c5d"}[variant[0]]
-        hatch = "//" if "same" in variant else None
-        ax.barh(row, values.mean(), xerr=deviation(values), color=shade, alpha=0.75, hatch=hatch, ecolor="black")
+        mean = values.mean()
+        alone = before is None or variant == ALONE
+        start = 0.0 if alone else before
+        colour = "#888888" if alone else "#2a9d8f" if mean > before else "#d1495b"
+        ax.barh(row, mean - start, left=start, color=colour, alpha=0.75)
         ax.plot(values, np.full(len(values), row), "k.", linestyle="none")
-    ax.set_yticks(range(len(variants)), variants)
+        change = f"{mean:.1f}" if alone else f"{mean:.1f} ({mean - before:+.1f})"
+        ax.text(max(mean, start, values.max()) + 0.8, row, change, va="center", fontsize=9)
+        told.append(f"{name} {change}")
+        before = mean
+    ax.set_yticks(range(len(shown)), [name for _, name in shown])
+    ax.set_xlim(0, 100)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
-    listed = ", ".join(f"{variant} {100 * np.mean(accuracies(runs, variant)):.1f} %" for variant in variants)
-    seeds = min(len(runs[variant]) for variant in variants if variant not in CHOOSING)
+    listed = "; ".join(told)
     return Picture(
         figure,
-        f"Bar chart of test accuracy by variant: {listed}.",
-        f"Mean and sample deviation over {seeds} or more seeds; a dot a run, a single one where a rate was not chosen. "
-        "A variant's first number counts its workers; hatched: all workers use the same images, as in the published "
-        "scripts.",
+        f"Bars one below the other. Each begins where the one above ends. Test accuracy in %, and change: {listed}.",
+        "Each bar begins where the one above ends: green is a gain, red a loss. A dot is a run. The last bar is one "
+        "worker with batch normalisation, for comparison.",
     )
 
 

@@ -8,6 +8,8 @@ The model (`benchmarks.methods.cost_model`) is fitted to some of the layouts and
 """
 
 import contextlib
+import dataclasses
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,9 +18,9 @@ import cluster
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import panels
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
-from benchmarks.methods import cost_model
+from benchmarks.methods import compression, cost_model
 from benchmarks.methods.cost_model import CostModel, Setting
-from benchmarks.speed.loop import gradient_bytes
+from benchmarks.speed.loop import gradient_bytes, gradient_shapes
 from benchmarks.speed.tables import Table, told
 from cluster.network import bits_per_second
 
@@ -34,6 +36,9 @@ WAYS = {
     "group": "one group",
     "parts": "four groups, overlapped",
     "fp16": "one group, float16",
+    "ddp": "PyTorch's DDP",
+    "powersgd": "DDP with PowerSGD",
+    "topk": "the largest 1 %",
     "large": "batch 4 times as large",
     "accumulate": "4 batches an update",
     "local": "8 local updates",
@@ -42,7 +47,8 @@ PASSES = dict.fromkeys(WAYS, 1) | {"large": 4, "accumulate": 4, "local": 8}  # b
 OURS = [way for way in WAYS if way != "stock"]
 # The model is fitted to these. All other layouts, rates and batches are predicted.
 FITTED_LAYOUTS, FITTED_RATES = ("1x2", "1x4", "2x1", "4x1"), ("10gbit", "100mbit")
-PREDICTED_WAYS = ("group", "parts", "fp16", "large", "accumulate", "local")
+PREDICTED_WAYS = ("group", "parts", "fp16", "ddp", "powersgd", "topk", "large", "accumulate", "local")
+COMPRESSED = ("fp16", "powersgd", "topk")  # the model is told what these ways take for their own work
 AIM = 0.15  # the median error of the predictions is at most this
 
 
@@ -101,14 +107,39 @@ def model(runs: Runs) -> CostModel:
     fitted = [variant for variant in runs if is_fitted(variant)]
     alone = [(read(variant), seconds(runs, variant, "alone")) for variant in fitted]
     group = [(read(variant), seconds(runs, variant, "group")) for variant in fitted]
-    return cost_model.fit(alone, group, gradient_bytes(NETWORK))
+    made = cost_model.fit(alone, group, gradient_bytes(NETWORK))
+    return dataclasses.replace(made, own=own_work(made, runs, fitted))
+
+
+def own_work(made: CostModel, runs: Runs, fitted: list[str]) -> dict[tuple[str, int], float]:
+    """The seconds of compressing, by way and number of workers, from those of the variants with the fastest links."""
+    found: dict[tuple[str, int], list[float]] = {}
+    for way, variant in itertools.product(COMPRESSED, fitted):
+        if variant.split("-")[1] == NO_LINK:
+            without = made.update(way, read(variant), handed_over(way))
+            found.setdefault((way, read(variant).workers), []).append(seconds(runs, variant, way) - without)
+    return {key: max(0.0, float(np.median(times))) for key, times in found.items()}
+
+
+def handed_over(way: str) -> float:
+    """The bytes that a worker hands over at each exchange."""
+    whole = gradient_bytes(NETWORK)
+    if way == "topk":
+        return compression.top_k_bytes(whole // compression.VALUE)
+    if way == "powersgd":
+        return compression.power_sgd_bytes(gradient_shapes(NETWORK))
+    return whole / 2 if way == "fp16" else whole
 
 
 def predicted(made: CostModel, variant: str, way: str) -> float:
     """The images/s that the model predicts for a way."""
-    setting, passes = read(variant), PASSES[way]
-    images = setting.workers * setting.batch * passes
-    return images / made.update(way, setting, gradient_bytes(NETWORK), passes)
+    return speed(made, read(variant), way)
+
+
+def speed(made: CostModel, setting: Setting, way: str) -> float:
+    """The images/s that the model predicts for a way in any setting."""
+    images = setting.workers * setting.batch * PASSES[way]
+    return images / made.update(way, setting, handed_over(way), PASSES[way])
 
 
 def errors(runs: Runs, way: str) -> np.ndarray:

@@ -65,21 +65,23 @@ def test_c13_counts_launches_not_rounds():
 # These tests are about claim C26.
 
 
+SPANS = [[f"weight {number}", "ALLREDUCE", 0.02, 0.03] for number in range(10)]  # ten gradients, so the last is a tenth
+TRACE = {"program": [["forward", 0.0, 0.01], ["backward", 0.01, 0.03], ["exchange", 0.03, 0.04]], "horovod": SPANS}
+
+
 def updates(hidden: dict[str, float], compute: float = 0.05, exchange: float = 0.02, scatter: float = 0.01) -> Runs:
-    """Return step times. `hidden` gives the share of the exchange that each variant hides."""
-    span = [["a.weight", "NEGOTIATE_ALLREDUCE", 0.01, 0.02], ["a.weight", "ALLREDUCE", 0.02, 0.03]]
-    trace = {"program": [["forward", 0.0, 0.01], ["backward", 0.01, 0.03], ["exchange", 0.03, 0.04]], "horovod": span}
+    """Return step times. `hidden` gives the share of what can be hidden that each variant hides."""
     runs = {}
     for variant, share in hidden.items():
         seconds = {"compute": compute, "exchange": exchange, "off": compute + exchange}
-        seconds["on"] = compute + exchange - share * min(compute, exchange)
+        seconds["on"] = compute + exchange - share * 0.9 * exchange
         runs[variant] = [
             {
                 "seconds": {
                     way: scattered(value, scatter, 10 * seed + place)
                     for place, (way, value) in enumerate(seconds.items())
                 },
-                "traces": {"off": trace, "on": trace},
+                "traces": {"off": TRACE, "on": TRACE},
             }
             for seed in range(5)
         ]
@@ -99,9 +101,21 @@ def test_c26_verdict(few: float, many: float, word: str):
     check(c26.CLAIM, updates({"2_workers": few, "4_workers": many}), word)
 
 
-@pytest.mark.parametrize(("on", "share"), [(0.07, 0.0), (0.05, 1.0), (0.06, 0.5)])
-def test_hidden_share_is_none_at_the_sum_and_all_at_the_longer_time(on: float, share: float):
-    run = {"seconds": {"compute": [0.05], "exchange": [0.02], "off": [0.07], "on": [on]}}
+@pytest.mark.parametrize(
+    ("compute", "exchange", "on", "share"),
+    [
+        (0.06, 0.02, 0.08, 0.0),  # the sum
+        (0.06, 0.02, 0.062, 1.0),  # computing, and then the exchange of the last gradient
+        (0.06, 0.02, 0.071, 0.5),
+        (0.06, 0.10, 0.12, 1.0),  # the forward pass, and then the whole exchange
+        (0.06, 0.10, 0.20, -1.0),
+    ],
+)
+def test_hidden_share_is_none_at_the_sum_and_all_in_the_best_case(
+    compute: float, exchange: float, on: float, share: float
+):
+    seconds = {"compute": [compute], "exchange": [exchange], "off": [compute + exchange], "on": [on]}
+    run = {"seconds": seconds, "traces": {"off": TRACE, "on": TRACE}}
     assert c26.hidden({"2_workers": [run]}, "2_workers") == pytest.approx(share)
 
 

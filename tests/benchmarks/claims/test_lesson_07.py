@@ -80,7 +80,7 @@ def test_some_variants_are_enough_for_a_picture_and_a_verdict():
     some = {variant: values for variant, values in runs(**CLIMB).items() if variant in ("1-base", "8-base", "8-bn")}
     assert set(steps(some)) == {"workers", "batch norm"} and judge(some).word == "holds"
     drawn = picture(some)
-    assert "8-bn 55.0 %" in drawn.alt and "5 or more seeds" in drawn.caption
+    assert "batch normalisation 55.0 (+11.0)" in drawn.alt and "A dot is a run" in drawn.caption
 
 
 def test_neighbours_differ_by_one_thing():

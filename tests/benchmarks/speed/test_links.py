@@ -1,5 +1,7 @@
 """The cost model finds its constants again, and the comparison of ways over links follows the numbers."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,18 @@ def test_the_constants_of_the_model_are_found_again():
     assert found.computing == {size: pytest.approx(constants) for size, constants in MADE_UP.computing.items()}
 
 
+def test_what_a_way_takes_for_its_own_work_is_found_again():
+    own = {(way, workers): 0.01 * workers for way in links.COMPRESSED for workers in (2, 4)}
+    made = dataclasses.replace(MADE_UP, own=own)
+    found = {
+        variant: [
+            {"images_per_s": {way: [links.predicted(made, variant, way)] for way in ("alone", *links.PREDICTED_WAYS)}}
+        ]
+        for variant in links.CLAIM.variants
+    }
+    assert links.model(found).own == pytest.approx(own, rel=0.05)
+
+
 def test_a_single_worker_exchanges_nothing_and_one_host_uses_no_link():
     slow = Setting(workers=4, hosts=1, rate=1e6, batch=16)
     fast = Setting(workers=4, hosts=1, rate=1e10, batch=16)
@@ -59,3 +73,9 @@ def test_the_model_is_judged_by_its_errors_where_it_was_not_fitted(slower: float
     assert links.judge(made).word == word
     assert np.abs(links.errors(made, "local")).max() == pytest.approx(slower - 1, abs=0.02)
     looked_at(links.CLAIM, links, made)
+
+
+def test_every_way_trains_on_real_workers():
+    found = links.run("1x2-10gbit-16", 0, {"batches": 8, "rounds": 1})["images_per_s"]
+    assert set(found) == set(links.WAYS)
+    assert all(speed > 0 for speeds in found.values() for speed in speeds)

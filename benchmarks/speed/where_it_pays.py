@@ -1,0 +1,179 @@
+"""The page that says where each way of exchanging gradients pays, and what the cost models are worth.
+
+It is `docs/where_it_pays.md`. Every number on it comes from a result in `benchmarks/results`, or from published numbers
+whose source it names.
+"""
+
+import io
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from matplotlib.figure import Figure
+
+from benchmarks.experiment.claim import Picture, Runs
+from benchmarks.experiment.plots import axes
+from benchmarks.experiment.runner import Series
+from benchmarks.methods import published
+from benchmarks.methods.published import Measurement
+from benchmarks.speed import crossings
+from benchmarks.speed.comparisons import links, one_core_each
+from benchmarks.speed.tables import Table
+from cluster.network import bits_per_second
+from grader.common.atomic_write import write_whole
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, PICTURE = DOCS / "where_it_pays.md", DOCS / "published_clusters.svg"
+NEEDED = ("links", "cores")  # the comparisons whose results the page shows
+COMPARED = [way for way in links.WAYS if way not in ("alone", crossings.PLAIN)]
+SHOWN = "2x2"  # the layout whose speeds are shown: two hosts with two workers each
+AIM = 0.20  # how far a prediction may be from what others have published
+
+
+def write(saved: dict[str, Series]) -> None:
+    """Write the page and its picture from the saved results of the comparisons `links` and `cores`."""
+    PICTURE.write_text(svg(picture().figure), encoding="utf-8")
+    write_whole(PAGE, text(saved))
+
+
+def text(saved: dict[str, Series]) -> str:
+    """The page."""
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    runs, found = saved["links"].runs, list(published.measurements())
+    layouts = [_layout(runs, layout) for layout in crossings.BETWEEN_HOSTS]
+    return environment.get_template("where_it_pays.md.jinja").render(
+        saved=saved, worth=f"{100 * (crossings.WORTH - 1):.0f} %", layouts=layouts,
+        speeds={batch: markdown(speeds(runs, batch)) for batch in links.BATCHES}, errors=markdown(errors(runs)),
+        verdict=links.judge(runs).sentence, cores=markdown(one_core_each.table(saved["cores"].runs)),
+        sources=[_source(name, found) for name in published.SOURCES], clusters=summary(found),
+        constants=markdown(constants()), aim=f"{100 * AIM:.0f} %",
+    )  # fmt: skip
+
+
+def markdown(table: Table) -> str:
+    """A table in Markdown."""
+    rows = [table.heads, ("---",) * len(table.heads), *table.rows]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _layout(runs: Runs, layout: str) -> dict[str, str | int]:
+    hosts, each = links.LAYOUTS[layout]
+    return {"hosts": hosts, "workers": hosts * each, "table": markdown(begins(runs, layout))}
+
+
+def begins(runs: Runs, layout: str) -> Table:
+    """The rates below which each way pays, measured and predicted, for each batch."""
+    heads = ["way", *(f"{batch} images, {kind}" for batch in links.BATCHES for kind in ("measured", "predicted"))]
+    rows = []
+    for way in COMPARED:
+        cells = []
+        for batch in links.BATCHES:
+            cells.append(crossings.told(crossings.measured(runs, layout, batch, way)))
+            known = way in links.PREDICTED_WAYS
+            cells.append(crossings.told([crossings.predicted(runs, layout, batch, way)]) if known else "-")
+        rows.append((links.WAYS[way], *cells))
+    return Table(tuple(heads), rows)
+
+
+def speeds(runs: Runs, batch: int) -> Table:
+    """The images/s of each way at each rate, for the layout SHOWN."""
+    rows = [
+        (
+            links.WAYS[way],
+            *(f"{np.median(links.speeds(runs, f'{SHOWN}-{rate}-{batch}', way)):,.0f}" for rate in links.RATES),
+        )
+        for way in links.WAYS
+    ]
+    return Table(("way", *(_rate(rate) for rate in links.RATES)), rows)
+
+
+def _rate(rate: str) -> str:
+    megabits = bits_per_second(rate) / 1e6
+    return f"{megabits / 1000:.0f} Gbit/s" if megabits >= 1000 else f"{megabits:.0f} Mbit/s"
+
+
+def errors(runs: Runs) -> Table:
+    """How far the model's predictions are from what was measured, where it was not fitted."""
+    found = {links.WAYS[way]: np.abs(links.errors(runs, way)) for way in links.PREDICTED_WAYS}
+    found["all ways"] = np.concatenate(list(found.values()))
+    rows = [
+        (name, f"{100 * np.median(of):.0f} %", f"{100 * np.quantile(of, 0.9):.0f} %", f"{100 * of.max():.0f} %")
+        for name, of in found.items()
+    ]
+    return Table(("way", "median error", "nine of ten are below", "largest"), rows)
+
+
+def _source(name: str, found: list[Measurement]) -> dict[str, str]:
+    title, where, what, reason = published.SOURCES[name]
+    of_it = [one for one in found if one.source == name]
+    rows = [
+        (
+            one.network, one.detail, str(one.cluster.workers), f"{one.predicted:.2f}", f"{one.efficiency:.2f}",
+            f"{one.ratio:.2f}",
+        )
+        for one in of_it
+    ]  # fmt: skip
+    heads = "network", "", "GPUs", "predicted", "published", "ratio"
+    return {"title": title, "where": where, "what": what, "reason": reason, "table": markdown(Table(heads, rows))}
+
+
+def summary(found: list[Measurement]) -> dict[str, str | int]:
+    """How near the predictions are to what was published, beside the guess that no time is ever lost."""
+    off = [abs(one.ratio - 1) for one in found]
+    guess = [1 / one.efficiency - 1 for one in found]
+    return {
+        "count": len(found), "median": f"{100 * np.median(off):.0f} %", "largest": f"{100 * max(off):.0f} %",
+        "within": sum(one <= AIM for one in off), "guess_median": f"{100 * np.median(guess):.0f} %",
+        "guess_within": sum(one <= AIM for one in guess),
+    }  # fmt: skip
+
+
+def constants() -> Table:
+    """The constants of the model of clusters, with their sources."""
+    scales: dict[str, Callable[[float], str]] = {
+        "bytes/s": lambda value: f"{value / 1e9:g} GB/s",
+        "bytes": lambda value: f"{value / 1e6:g} MB",
+        "s": lambda value: f"{value * 1e6:g} µs" if value < 1e-3 else f"{value * 1e3:g} ms",
+        "": lambda value: f"{100 * value:.0f} %",
+    }
+    rows = [(one.name, scales[one.unit](one.value), one.source) for one in published.CONSTANTS.values()]
+    return Table(("constant", "value", "source"), rows)
+
+
+def picture() -> Picture:
+    """Predicted over published efficiency, a mark for each measurement."""
+    figure, ax = axes("published efficiency (%)", "predicted efficiency (%)", size=(6.0, 4.6))
+    ax.plot([55, 100], [55, 100], "-", color="#888888", marker="", linewidth=1)
+    for share in (1 - AIM, 1 + AIM):
+        ax.plot([55, 100], [55 * share, 100 * share], ":", color="#888888", marker="", linewidth=1)
+    by_source = itertools.groupby(published.measurements(), key=lambda one: one.source)
+    for (name, group), mark in zip(by_source, "os^D", strict=True):
+        points = [(100 * one.efficiency, 100 * one.predicted) for one in group]
+        ax.plot(
+            *zip(*points, strict=True), mark, linestyle="", markersize=6, alpha=0.8, label=published.SOURCES[name][0]
+        )
+    ax.set(xlim=(55, 100), ylim=(55, 100))
+    ax.text(97, 98.5, "equal", ha="right", va="bottom", rotation=42, color="#555555", fontsize=9)
+    ax.legend(loc="lower right", fontsize=9)
+    found = summary(list(published.measurements()))
+    told = f"{found['within']} of {found['count']} predictions are within {100 * AIM:.0f} % of what was published"
+    return Picture(
+        figure,
+        f"A mark for each of {found['count']} published efficiencies, predicted over published. {told}.",
+        f"Each mark is a cluster that others have measured. On the grey line, prediction and measurement are equal. "
+        f"Between the dotted lines they differ by at most {100 * AIM:.0f} %. {told}.",
+    )
+
+
+def svg(figure: Figure) -> str:
+    """The figure as SVG, the same text each time."""
+    from matplotlib import rc_context
+
+    file = io.StringIO()
+    with rc_context({"svg.hashsalt": "course"}):
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"

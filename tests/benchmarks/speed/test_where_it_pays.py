@@ -1,0 +1,12 @@
+"""The page docs/where_it_pays.md says what the saved results say."""
+
+from benchmarks import speed
+from benchmarks.experiment import results, runner
+from benchmarks.speed import where_it_pays
+
+
+def test_the_page_and_its_picture_are_what_the_command_writes():
+    saved = {id: runner.saved(speed.get(id), results.RESULTS / "speed" / id) for id in where_it_pays.NEEDED}
+    assert not any(one.missing for one in saved.values())
+    assert where_it_pays.PAGE.read_text() == where_it_pays.text(saved)
+    assert where_it_pays.PICTURE.read_text() == where_it_pays.svg(where_it_pays.picture().figure)
