@@ -1,0 +1,119 @@
+"""Draws how workers exchange gradients: one update, a server beside a ring, and how a deadlock comes about."""
+
+from benchmarks.methods.ring_all_reduce import traffic
+from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
+
+WORKERS = 4
+COLUMNS = [MARGIN + (rank + 0.5) * (WIDTH - 2 * MARGIN) / WORKERS for rank in range(WORKERS)]
+
+
+def one_update() -> Drawing:
+    """Four workers: shards of the data, the same weights, four gradients, one mean, the same weights again."""
+    drawing = Drawing(
+        "One update of four workers",
+        "The data set is cut into four shards, one for each worker. All workers have the same weights w. Each "
+        "computes a gradient on its own images. The workers exchange the gradients, and all get the same mean. Each "
+        "subtracts the same mean times the learning rate, so all have the same weights again.",
+        532,
+    )
+    _heading(drawing, 18, "Each worker has its own shard of the images.")
+    for rank, x in enumerate(COLUMNS):
+        for number in range(10):
+            drawing.image(x - 47 + number % 5 * 19, 36 + number // 5 * 19, 16, f"worker{rank}")
+        drawing.arrow(x, 78, x, 92)
+    _heading(drawing, 108, "It takes a batch from it. All start with the same weights.")
+    for rank, x in enumerate(COLUMNS):
+        drawing.box(x - 50, 124, 100, 84, "card", radius=8)
+        drawing.worker(x - 26, 148, rank)
+        drawing.weights(x + 18, 148)
+        for number in range(4):
+            drawing.image(x - 37 + number * 19, 182, 16, f"worker{rank}")
+        drawing.arrow(x, 212, x, 226)
+    _heading(drawing, 242, "It computes a gradient. The four gradients differ.")
+    for rank, x in enumerate(COLUMNS):
+        drawing.gradient(x, 272, f"g{'₀₁₂₃'[rank]}", 46)
+        drawing.arrow(x, 288, x, 304)
+    drawing.box(MARGIN, 308, WIDTH - 2 * MARGIN, 46, "gradient")
+    drawing.text(WIDTH / 2, 331, "all-reduce:  g = (g₀ + g₁ + g₂ + g₃) / 4", "on-gradient")
+    for x in COLUMNS:
+        drawing.arrow(x, 358, x, 372)
+        drawing.gradient(x, 390)
+        drawing.arrow(x, 406, x, 420)
+    _heading(drawing, 436, "Each gets the same mean, and takes the same step.")
+    for rank, x in enumerate(COLUMNS):
+        drawing.box(x - 50, 452, 100, 44, "card", radius=8)
+        drawing.worker(x - 26, 474, rank)
+        drawing.weights(x + 18, 474, "w′")
+    drawing.text(WIDTH / 2, 514, "w′ = w − rate · g", "math")
+    return drawing
+
+
+def _heading(drawing: Drawing, y: float, words: str) -> None:
+    drawing.text(WIDTH / 2, y, words, "muted")
+
+
+def server_and_ring() -> Drawing:
+    """The bytes on each link when four workers average n bytes, with one server and in a ring."""
+    _, sent = traffic(WORKERS, 1)
+    drawing = Drawing(
+        "One server, or a ring",
+        f"Four workers average gradients of n bytes. With one server, each worker sends n and receives n, and the "
+        f"server's own link carries {2 * WORKERS} n. In a ring there is no server. Each worker sends {sent:g} n to its "
+        f"right neighbour, and no link carries more.",
+        330,
+    )
+    half = WIDTH / 2
+    drawing.wire(half, 44, half, 300, dashed=True)
+    drawing.text(half / 2, 22, "One server", "bold")
+    drawing.text(half * 1.5, 22, "A ring", "bold")
+    drawing.labelled(half / 2 - 45, 56, 90, 36, "weights", "server")
+    hub = half / 2, 132
+    drawing.wire(half / 2, 92, *hub, look="gradient", width=2 * 2 * WORKERS)
+    drawing.text(half / 2 + 16, 116, f"{2 * WORKERS} n", "tint-gradient", "bold", anchor="start")
+    for rank in range(WORKERS):
+        x = 36 + rank * 56
+        drawing.wire(*hub, x, 205, look="gradient", width=2 * 2)
+        drawing.worker(x, 216, rank)
+    drawing.text(half / 2, 252, "Each worker sends n, gets n.")
+    drawing.text(half / 2, 276, f"The server's link: {2 * WORKERS} n.")
+    drawing.text(half / 2, 300, "Each new worker adds 2 n.", "muted")
+    places = [(1.5 * half, 70), (1.5 * half + 72, 140), (1.5 * half, 210), (1.5 * half - 72, 140)]
+    for rank, (x, y) in enumerate(places):
+        x1, y1 = places[(rank + 1) % WORKERS]
+        dx, dy = (x1 - x) * 0.23, (y1 - y) * 0.23
+        drawing.arrow(x + dx, y + dy, x1 - dx, y1 - dy, "gradient", width=2 * sent)
+    for rank, (x, y) in enumerate(places):
+        drawing.worker(x, y, rank)
+    drawing.text(1.5 * half, 140, f"{sent:g} n each", "tint-gradient", "bold")
+    drawing.text(half * 1.5, 252, f"Each worker sends {sent:g} n.")
+    drawing.text(half * 1.5, 276, "No link carries more.")
+    drawing.text(half * 1.5, 300, "It never exceeds 2 n.", "muted")
+    drawing.text(half, 320, "The lines are as thick as the bytes that they carry.", "muted", "small")
+    return drawing
+
+
+def deadlock() -> Drawing:
+    """One worker calls a collective that the others never call, and each waits for the other."""
+    drawing = Drawing(
+        "How a deadlock comes about",
+        "Both workers have exchanged their gradients. Then worker 0 alone calls an all-reduce of the loss, because it"
+        " stands below `if rank == 0`. Worker 1 goes on to the all-reduce of the next gradients. Each all-reduce "
+        "waits until every worker has called it, so both wait for ever.",
+        250,
+    )
+    for rank, (words, name) in enumerate(
+        (("if rank == 0: all-reduce(loss)", "loss"), ("goes on with the next update", "g"))
+    ):
+        y = 54 + rank * 88
+        drawing.worker(28, y, rank)
+        drawing.text(54, y - 34, f"Worker {rank}: {words}", "muted", anchor="start")
+        drawing.labelled(54, y - 18, 76, 36, "computing", "computes", "small")
+        drawing.labelled(132, y - 18, 98, 36, "gradient", "all-reduce(g)", "small")
+        drawing.labelled(232, y - 18, 114, 36, "gradient", f"all-reduce({name})", "small")
+        drawing.box(348, y - 18, 120, 36, "waiting")
+        drawing.label(408, y, "waits for ever", 98)
+    drawing.arrow(54, 186, 424, 186)
+    drawing.text(468, 186, "time", "muted", "small", anchor="end")
+    drawing.text(28, 216, "An all-reduce ends only when every worker has called it.", anchor="start")
+    drawing.text(28, 237, "Worker 1 never calls the all-reduce of the loss.", anchor="start")
+    return drawing

@@ -1,0 +1,1 @@
+"""The live view of a run: a lane for each worker, and the accuracy as it grows."""

@@ -1,0 +1,125 @@
+"""The live view shows what each worker does, the accuracy as it grows, and a worker that dies."""
+
+import io
+import math
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from rich.console import Console
+
+from cifar.support import lane
+from cifar.support.horovodrun import running
+from lessons.running import SOURCE
+from lessons.view import picture, watch
+from lessons.view.run import SILENT_SECONDS, Run
+from tests.conftest import REPOSITORY
+
+
+def training(folder: Path, workers: int = 2) -> Run:
+    """Return a run whose workers have made some updates."""
+    run = Run(folder, workers, epochs=4)
+    for rank in range(workers):
+        own = lane.Lane(folder / str(rank))
+        own.updated(2.5)
+        own.updated(2.25)
+    run.look()
+    return run
+
+
+def test_a_worker_tells_what_it_does(tmp_path: Path):
+    own = lane.Lane(tmp_path / "0")
+    assert lane.read(tmp_path / "0").doing == "starting" and math.isnan(lane.read(tmp_path / "0").loss)
+    own.updated(1.5)
+    own.tell("waiting")
+    found = lane.read(tmp_path / "0")
+    assert (found.doing, found.updates, found.loss) == ("waiting", 1, 1.5)
+    assert found.process == psutil.Process().pid and abs(found.changed - time.time()) < 10
+
+
+def test_nothing_is_written_if_nobody_watches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv(lane.FOLDER, raising=False)
+    lane._own.cache_clear()
+    lane.tell("waiting")
+    lane.updated(torch.tensor(1.0))
+    assert lane._own() is None and not list(tmp_path.iterdir())
+
+
+def test_the_picture_and_its_words_say_what_the_workers_do(tmp_path: Path):
+    run = training(tmp_path)
+    run.heard("[0]<stdout>:epoch 1/4  rate 0.00100  training loss 2.000  test accuracy 25.50%  900 images/s  1.0 s\n")
+    said = picture.describe(run)
+    assert said.startswith("1 of 4 epochs, about ") and "worker 1: computing, update 2" in said
+    assert said.endswith("Test accuracy 25.5 %.")
+    drawn = picture.draw(run)
+    assert "update 2" in drawn and "loss 2.25" in drawn and "25.5" in drawn
+
+
+def test_a_worker_that_dies_is_shown_with_its_last_line(tmp_path: Path):
+    run = training(tmp_path)
+    run.heard("[1]<stderr>:RuntimeError: out of memory <here>\n")
+    run.workers[1].doing = "ended"
+    assert run.lost == [run.workers[1]]
+    assert "worker 1 has ended, the others wait for it" in picture.summary(run)
+    assert "RuntimeError: out of memory &lt;here&gt;" in picture.draw(run)
+    run.over = True
+    assert not run.lost and picture.summary(run).endswith("the run has ended")
+
+
+def test_a_worker_that_hangs_is_shown_with_the_seconds(tmp_path: Path):
+    run = training(tmp_path)
+    run.workers[0].doing, run.workers[0].silent = "waiting", SILENT_SECONDS + 7
+    assert picture.words(run.workers[0]) == "waiting for 12 s" and picture.words(run.workers[1]) == "computing"
+
+
+def test_a_run_that_has_not_begun_can_be_drawn(tmp_path: Path):
+    run = Run(tmp_path, 4, epochs=2)
+    run.look()
+    assert picture.describe(run).startswith("0 of 2 epochs. worker 0: starting, update 0;")
+    assert picture.draw(run)
+
+
+def test_in_a_terminal_the_same_is_a_table(tmp_path: Path):
+    console = Console(width=100, record=True, file=io.StringIO())
+    with watch.in_terminal(2, 4, console) as run:
+        for rank in range(2):
+            lane.Lane(run.folder / str(rank)).updated(1.25)
+        run.look()
+        console.print(watch.table(run))
+    said = console.export_text()
+    assert "computing" in said and "1.25" in said and "0 of 4 epochs" in said
+    assert not run.folder.exists() and run.over
+
+
+def test_real_workers_move_and_one_that_is_killed_is_seen(cifar10: Path, tmp_path: Path):
+    options = ["--epochs", "99", "--images", "1024", "--batch-size", "32", "--output-dir", str(tmp_path / "out")]
+    command = ["horovodrun", "-np", "2", sys.executable, str(SOURCE / "cifar_base.py"), *options]
+    run = Run(tmp_path, 2, epochs=99)
+    with running(command, 2, {lane.FOLDER: str(tmp_path)}) as process:
+        until = time.monotonic() + 120
+        while min(worker.updates for worker in run.workers) < 5 and time.monotonic() < until:
+            run.look()
+            time.sleep(0.05)
+        seen = {doing for worker in run.workers for doing in worker.past}
+        psutil.Process(lane.read(tmp_path / "1").process).kill()
+        while run.workers[1].doing != "ended" and time.monotonic() < until:
+            run.look()
+        process.terminate()
+    assert run.workers[1].doing == "ended" and run.workers[1].updates >= 5
+    assert {"computing", "waiting"} <= seen and run.workers[0].loss < 10
+
+
+def test_the_command_for_a_terminal_shows_the_lines_and_ends_as_the_run_does(cifar10: Path, tmp_path: Path):
+    options = ["--epochs", "1", "--images", "256", "--test-images", "100", "--output-dir", str(tmp_path)]
+    run = ["python", str(SOURCE / "cifar_single.py"), *options]
+    command = [sys.executable, "-m", "lessons.view"]
+    done = subprocess.run([*command, *run], cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0 and "epoch 1/1" in done.stdout and "1 of 1 epochs" in done.stdout
+    failed = subprocess.run([*command, *run, "--lr", "-1"], cwd=REPOSITORY, capture_output=True, text=True)
+    assert failed.returncode == 2 and "must be a number above 0" in failed.stdout
+    empty = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert empty.returncode == 2 and len(empty.stderr.splitlines()) == 1
