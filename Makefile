@@ -47,6 +47,7 @@ lab: data  ## open the lessons in JupyterLab (PORT=8888)
 	@$(RUN) -m lessons.lab --port $(PORT)
 
 build: whole setup  ## write notebooks/ from the lessons' texts, solutions/NN_name.py
+	@$(RUN) -m lessons.findings
 	@$(RUN) -m grader build
 
 PROFILE ?= quick
@@ -130,8 +131,10 @@ PARTS ?= runs/parts
 parts: whole data  ## pack what a machine with a GPU and without a network needs (PARTS=folder)
 	$(RUN) source_code/install/pack.py --output $(PARTS)
 
-picture: whole setup  ## draw the pictures of docs/pictures from the contracts and the code
+picture: whole setup  ## draw the pictures of docs, the drawings and the explorables from the code
 	$(RUN) -m docs.pictures
+	$(RUN) -m lessons.drawings
+	$(RUN) -m lessons.explorables
 
 lock: setup  ## write requirements.txt from pyproject.toml
 	$(COURSE_ENV)/bin/uv pip compile -q --universal --extra dev --no-header --no-annotate \

@@ -12,6 +12,7 @@ _HOMES = {
     "RunError": "running", "horovodrun": "running",
     "live": "claims", "saved": "claims",
     "on_two_hosts": "hosts",
+    "explore": "explorables",
     "axes": "figures", "panels": "figures", "show": "figures",
 }  # fmt: skip
 __all__ = list(_HOMES)

@@ -1,6 +1,8 @@
-"""Shows a claim's saved result in a notebook. It also repeats the claim's experiment at a small size."""
+"""Shows a saved result in a notebook, and what it says. It also repeats its experiment at a small size."""
 
+import contextlib
 import dataclasses
+import io
 import sys
 from pathlib import Path
 
@@ -8,61 +10,110 @@ from IPython.display import HTML, display
 from markupsafe import escape
 from tqdm import tqdm
 
-from benchmarks import claims
-from benchmarks.experiment import runner
-from benchmarks.experiment.claim import Runs
+from benchmarks import claims, speed
+from benchmarks.claims import sentences
+from benchmarks.experiment import results, runner
+from benchmarks.experiment.claim import Claim, Runs, Verdict
 from benchmarks.experiment.runner import Series
+from benchmarks.speed import page
 from lessons.figures import show
+from lessons.overlay import LEGEND, draw_over
 
+WORDS = {
+    "holds": "The claim holds.",
+    "fails": "The claim is false.",
+    "depends": "It depends.",
+    "no difference seen": "No difference was seen.",
+}
 LIVE = Path("live")  # This folder is in the notebook's folder, which is the working folder of its kernel.
 
 
 def saved(id: str) -> Series:
-    """Show and return the committed result of claim `id`: figure, verdict, machine, and the command that repeats it."""
-    found = runner.saved(claims.get(id))
-    _figure(found)
-    display(HTML(_verdict(found) + _origin(found)))
+    """Show and return the committed result of claim or comparison `id`: its figure, and what it says.
+
+    If this notebook has run it with `live`, its own results are drawn into the figure.
+    """
+    found = _committed(id)
+    _figure(found, runner.saved(found.claim, LIVE / id))
+    display(HTML(_verdict(found)))
     return found
+
+
+def _committed(id: str) -> Series:
+    if id in speed.IDS:
+        return runner.saved(speed.get(id), results.RESULTS / "speed" / id)
+    return runner.saved(claims.get(id))
+
+
+def _command(claim: Claim) -> str:
+    return page.command(claim.id) if claim.id in speed.IDS else claim.command
 
 
 def live(
     id: str, device: str = "auto", seed: int = 0, seeds: int = 1, variants: tuple[str, ...] | None = None
 ) -> Runs:  # fmt: skip
-    """Run the experiment of claim `id` at its quick size, show it like the saved one, and return its measured runs.
+    """Run the experiment of claim or comparison `id` at its quick size, say what came out, and return the runs.
 
-    `seeds` is the number of seeds, and `seed` is the first one. Without `variants`, all variants of the claim run.
-    Everything is measured again at each call, because the learner wants to see it happen.
+    `saved` draws them into the figure of the full experiment. `seeds` is the number of seeds, and `seed` is the first
+    one. Without `variants`, all variants of the claim run. Everything is measured again at each call, because the
+    learner wants to see it happen.
     """
-    claim = claims.get(id)
-    claim = dataclasses.replace(claim, variants=variants or claim.variants)
+    full = _committed(id)
+    claim = dataclasses.replace(full.claim, variants=variants or full.claim.variants)
     folder = LIVE / id
     for old in folder.glob("*.json"):
         old.unlink()
     with tqdm(total=len(claim.variants) * seeds, desc=f"{id}, live", unit="run", file=sys.stdout) as bar:
         settings = runner.settings(claim, quick=True, device=device)
-        runner.measure(claim, folder, settings, range(seed, seed + seeds), claim.variants, lambda text: bar.update())
+        with contextlib.redirect_stdout(io.StringIO()):  # What the experiment prints would tear the bar apart.
+            runner.measure(
+                claim, folder, settings, range(seed, seed + seeds), claim.variants, lambda text: bar.update()
+            )
     found = runner.saved(claim, folder)
     if not found.missing:
-        _figure(found)
-        display(HTML(_live_verdict(found, runner.saved(claims.get(id)))))
+        display(HTML(_live_verdict(found, full)))
     return found.runs
 
 
-def _figure(found: Series) -> None:
+def _figure(found: Series, own: Series) -> None:
     if found.missing:
         display(HTML(f"<p><em>No result yet for {escape(', '.join(found.missing))}.</em></p>"))
-    if found.missing and not (found.claim.partial and any(found.runs.values())):
+    if not _can_be_drawn(found):
         return
     picture = found.claim.picture(found.runs)
-    show(picture.figure, picture.alt, picture.caption)
+    drawn = _can_be_drawn(own) and draw_over(picture.figure, own.claim.picture(own.runs).figure)
+    show(picture.figure, picture.alt, f"{picture.caption} {LEGEND}" if drawn else picture.caption)
+
+
+def _can_be_drawn(found: Series) -> bool:
+    return not found.missing or (found.claim.partial and any(found.runs.values()))
 
 
 def _verdict(found: Series) -> str:
+    """Return the claim, its verdict in a sentence, and a part to open, with all numbers and how to repeat them."""
     claim, verdict = found.claim, found.verdict
-    said = f"<strong>Claim {claim.id}</strong> ({claim.source}): {escape(claim.statement)}<br>"
+    stated = f"<p><strong>Claim:</strong> {escape(claim.statement)}</p>"
     if verdict is None:
-        return f"<p>{said}</p>"
-    return f"<p>{said}<strong>Verdict: {verdict.word}</strong>{_provisional(found)}: {escape(verdict.sentence)}</p>"
+        return f"{stated}{_origin(found)}"
+    short = f"<p><strong>{WORDS[verdict.word]}</strong>{_provisional(found)} {escape(_sentence(found))}</p>"
+    return f"{stated}{short}{_folded('All numbers, and how to repeat them', _long(claim, verdict), _origin(found))}"
+
+
+def _sentence(found: Series) -> str:
+    return sentences.shortest(found) if found.claim.id in claims.IDS else found.verdict.sentence
+
+
+def _long(claim: Claim, verdict: Verdict) -> str:
+    named = f"Claim {claim.id}, from source {claim.source}. " if claim.source else ""
+    return f"<p>{named}{escape(_capital(verdict.sentence))}</p>"
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _folded(summary: str, *parts: str) -> str:
+    return f"<details><summary>{summary}</summary>{''.join(parts)}</details>"
 
 
 def _provisional(found: Series) -> str:
@@ -70,7 +121,7 @@ def _provisional(found: Series) -> str:
 
 
 def _origin(found: Series) -> str:
-    command = escape(found.claim.command)
+    command = escape(_command(found.claim))
     if not found.machine:
         return f"<p>To measure it: <code>{command}</code></p>"
     seeds = "Some variants" if found.missing else f"{found.seeds} seed(s) per variant"
@@ -79,8 +130,8 @@ def _origin(found: Series) -> str:
 
 def _live_verdict(small: Series, full: Series) -> str:
     """Return the live run's verdict as HTML. If the saved verdict is another one, the text says why."""
-    said = f"Your live run: <strong>{small.verdict.word}</strong>. {escape(small.verdict.sentence)}"
+    said = f"Your small run: <strong>{WORDS[small.verdict.word]}</strong>"
     if full.verdict and full.verdict.word != small.verdict.word:
-        said += f"<br>The full experiment says <strong>{full.verdict.word}</strong>{_provisional(full)}. "
+        said += f" The full experiment: <strong>{WORDS[full.verdict.word]}</strong>{_provisional(full)} "
         said = f"{said}{escape(small.claim.caution)}"  # With `+`, markupsafe would escape the tags in `said`, too.
-    return f"<p>{said}</p>"
+    return f"<p>{said}</p>{_folded('The numbers of your run', _long(small.claim, small.verdict))}"

@@ -1,9 +1,11 @@
-"""Makes HTML pages of executed lessons, and an index with the results of the claims.
+"""Makes HTML pages of executed lessons, a gallery, and an index with the results of the claims.
 
-No page needs a script, a network or another file. Formulas become MathML, and pictures are part of the page. All pages
+No page needs a network or another file, or a script. Only the explorables have scripts, and a page names them by their
+hashes, so that a browser runs no other one. Formulas become MathML, and pictures are part of the page. All pages
 have one style, `style.css`.
 """
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -18,10 +20,14 @@ from pygments.formatters import HtmlFormatter
 
 from benchmarks.claims.table import Row
 from grader.common.atomic_write import write_whole
+from lessons import gallery
 from lessons.execute import Executed, Failed, failed, kept
+from lessons.explorables import script_hashes
 
 HERE = Path(__file__).parent
 PAGES = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+SCRIPT_LETTER = re.compile(r'<mi mathvariant="script">(.)</mi>')
+SCRIPT = {"B": "\N{SCRIPT CAPITAL B}"}  # the script letters in the lessons' formulas
 CODE = {scheme: HtmlFormatter(style=style) for scheme, style in {"light": "default", "dark": "github-dark"}.items()}
 
 
@@ -29,10 +35,15 @@ class _Renderer(IPythonRenderer):
     """Render Markdown with formulas as MathML. Browsers and screen readers need no script for MathML."""
 
     def inline_math(self, body: str) -> str:
-        return convert(body)
+        return _math(body)
 
     def block_math(self, body: str) -> str:
-        return f'<div class="formula">{convert(body, display="block")}</div>'
+        return f'<div class="formula">{_math(body, display="block")}</div>'
+
+
+def _math(formula: str, **options: str) -> str:
+    """Return a formula as MathML. Chromium does not know script letters as a style, so they become characters."""
+    return SCRIPT_LETTER.sub(lambda found: f"<mi>{SCRIPT[found[1]]}</mi>", convert(formula, **options))
 
 
 class _Exporter(HTMLExporter):
@@ -51,7 +62,7 @@ class _Exporter(HTMLExporter):
 
 
 def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> Path:
-    """Write a page for each executed lesson in `folder`, and `index.html`. Return the path of the index.
+    """Write a page for each executed lesson in `folder`, the gallery, and `index.html`. Return the path of the index.
 
     A lesson that failed has a page, too. It ends with the cell that failed, and the index says what failed.
     """
@@ -66,6 +77,7 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
     for executed, before, after in zip(done.values(), [None, *there], [*there[1:], None], strict=False):
         page = lesson_page(nbformat.read(executed.path, as_version=4), before, after)
         write_whole(executed.path.with_suffix(".html"), page)
+    write_whole(folder / "gallery.html", gallery.page(PAGES, _style(), sources, lessons))
     page = PAGES.get_template("index.html").render(
         style=_style(), profile=profile, lessons=lessons, executed=[lesson["name"] for lesson in there],
         seconds=sum(one.seconds for one in done.values()), rows=rows,
@@ -79,7 +91,10 @@ def lesson_page(notebook: NotebookNode, before: dict | None = None, after: dict 
     notebook.metadata.pop("widgets", None)  # Widgets would be drawn by a script that is fetched from the network.
     body, _ = _Exporter().from_notebook_node(notebook)
     page = PAGES.get_template("lesson.html")
-    return page.render(style=_style(), title=title(notebook), body=Markup(body), before=before, after=after)
+    return page.render(
+        style=_style(), title=title(notebook), body=Markup(body), before=before, after=after,
+        scripts=script_hashes(body),
+    )  # fmt: skip
 
 
 def title(notebook: NotebookNode) -> str:

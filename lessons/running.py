@@ -1,18 +1,22 @@
-"""Runs a lesson script with real workers from a notebook, and shows its output and a bar over the epochs.
+"""Runs a lesson script with real workers from a notebook, and shows its output and a live view of the workers.
 
 lines = horovodrun("cifar_base.py", 4, epochs=2, images=4096)
 """
 
+import functools
 import json
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 from tqdm import tqdm
 
+from cifar.support import lane
 from cifar.support.horovodrun import TRACEBACK, last_lines, read_line, running
+from lessons.view import watch
 
 SOURCE = Path(__file__).resolve().parents[1] / "source_code"
 SINGLE_WORKER = ("cifar_single.py",)  # These scripts do not use Horovod.
@@ -48,7 +52,15 @@ def horovodrun(
     line = " ".join([*launcher, "python", f"source_code/{script}", *given])
     print(f"$ {line}", flush=True)
     command = [*launcher, sys.executable, str(path), *given]
-    _follow(running(command, workers, environment or {}), workers, epochs, line)
+    if watch.in_notebook():
+        with watch.in_cell(workers, epochs) as view:
+            variables = {lane.FOLDER: str(view.folder)} | (environment or {})
+            _follow(running(command, workers, variables), workers, line, view.heard)
+    else:
+        with tqdm(total=epochs, unit="epoch", file=sys.stdout) as bar:
+            _follow(
+                running(command, workers, environment or {}), workers, line, functools.partial(_move, bar), bar.write
+            )
     return [json.loads(text) for text in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
@@ -62,19 +74,27 @@ def _script(script: str, workers: int) -> Path:
     return path
 
 
-def _follow(run: AbstractContextManager[subprocess.Popen], workers: int, epochs: int, line: str) -> None:
-    """Print the output of a run until it ends. If it fails, raises RunError with the run's command, `line`."""
+def _follow(
+    run: AbstractContextManager[subprocess.Popen], workers: int, line: str, heard: Callable[[str], None],
+    say: Callable[[str], None] = print,
+) -> None:  # fmt: skip
+    """Say each line of a run until it ends. If it fails, raises RunError with the run's command, `line`."""
     written = []
-    with run as process, tqdm(total=epochs, unit="epoch", file=sys.stdout) as bar:
+    with run as process:
         for text in process.stdout:
             written.append(text.rstrip())
             if workers == 1 or TRACEBACK not in written:  # The launcher's own traceback says nothing about the workers.
-                bar.write(named(written[-1]), file=sys.stdout)
-            if epoch := re.search(r"\bepoch (\d+)/", text):
-                bar.update(int(epoch[1]) - bar.n)
+                say(named(written[-1]))
+            heard(text)
     if process.returncode != 0:
         reason = "\n".join(named(text) for text in last_lines(written, SHOWN_LINES))
         raise RunError(f"{line} ended with exit status {process.returncode}; its last lines:\n{reason}")
+
+
+def _move(bar: tqdm, text: str) -> None:
+    """Move the bar if a line tells of an epoch."""
+    if epoch := re.search(r"\bepoch (\d+)/", text):
+        bar.update(int(epoch[1]) - bar.n)
 
 
 def named(text: str) -> str:

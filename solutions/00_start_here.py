@@ -18,25 +18,49 @@
 #
 # **Time:** 5 minutes on 2 CPU cores. **Builds on:** Python, and having trained some network before.
 #
-# Training a network on one processor is slow, so people use several. The usual way is *data parallelism*: every
-# **worker** (a process, with a GPU of its own if there is one) holds a copy of the network, computes the gradient on its
-# **shard** of the data, and all workers apply the mean of their gradients. It sounds as if nothing could go wrong. A lot
-# can, mostly in silence: the program runs, the loss falls, and the result is worse than it should be. This course is
-# about what happens then, and why.
+# ## A case
 #
-# It makes claims only that it can show. Each comes with an experiment that you can run here, small, and with a saved
-# result of the full experiment: test images, spread, machine, and the command that repeats it. Where fewer seeds than
-# planned have been run, the verdict is marked *provisional*: one seed has no spread and proves no difference.
+# Training a network on one processor is slow. So you start four **workers**: four processes, each with a processor of
+# its own. Each has a copy of the network, and its own quarter of the images. After every batch they average their
+# gradients, so that all four stay equal. This is called *data parallelism*.
 #
-# The claims are those of five public sources, S0 to S4 (99 lists them): a question about two GPUs, a discussion of why
-# to use many, the outline of a course, a design discussion for Keras, and a GPU vendor's open *bootcamp*, whose small
-# network several lessons use.
+# Every log looks healthy. The loss falls. No error is printed. All four processors are busy. And in the end the network
+# is *worse* than the one that a single worker trained. Nobody has changed the network or the images. Who did it?
+#
+# | suspect | what may have happened | examined in |
+# | --- | --- | --- |
+# | the measurement | it was bad luck, or the number that was printed is one worker's | 01, 03 |
+# | the average | averaging gradients loses something, or somebody added where the mean was meant | 01, 03 |
+# | the data | all workers saw the same images | 03, 04 |
+# | the start | the workers began with different weights | 04 |
+# | the batch | four workers take a quarter of the steps | 05 |
+# | the rate | each step should be longer now, or a schedule came too late | 05, 06 |
+# | the normalisation | each worker knows the statistics of its own images only | 06 |
+#
+# Each lesson takes up some of the suspects, and clears or convicts them by an experiment. In lesson 07 you examine a
+# published table in which several of them were at work at once. In lesson 08 you write a program for four workers that
+# gets everything right, and a grader watches what your workers really do. Lesson 09 leaves the one machine.
+#
+# This course makes claims only that it can show. For each, you see the result of a full experiment: on test images,
+# with its spread over several runs, its machine, and the command that repeats it. Many of them you also run yourself,
+# small. The claims come from public discussions, courses and papers, which lesson 99 lists.
+#
+# ## Why Horovod?
+#
+# Horovod is the library that averages the gradients here. Its last release is 0.28.1, of June 2023. Little has been
+# added to it since, and this course changes a few lines of it so that it works with today's PyTorch. New programs use
+# PyTorch's own `DistributedDataParallel` (DDP), or FSDP for networks that do not fit on one GPU. Lesson 09 shows DDP.
+#
+# We teach with Horovod because it hides little. A few lines turn a program for one worker into one for many, and each
+# line stands for one decision. The decisions are the same in DDP, and there most of them are made for you.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 
 # %% [markdown]
 # ## The map
+#
+# ![](drawings/course_map.svg)
 #
 # | | notebook | minutes | you learn |
 # | --- | --- | --- | --- |
@@ -51,8 +75,8 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # | 09 | Beyond one machine | 45 | several hosts, a worker that dies, and PyTorch's own DDP |
 # | 99 | References | | every source, once |
 #
-# Go through them in order the first time: each uses the words of those before it. Where a cell says `live`, you wait for
-# a small experiment (seconds to a minute and a half); where it says `saved`, you see the full one at once.
+# Go through them in order the first time: each uses the words of those before it. Where a cell says `live`, you wait
+# for a small experiment (seconds to a minute and a half); where it says `saved`, you see the full one at once.
 
 # %% [markdown]
 # ## Your machine
@@ -80,9 +104,9 @@ print("bfloat16 arithmetic:", "yes, networks run faster" if fast else "no, netwo
 # ## Four workers, one network
 #
 # `horovodrun` starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod
-# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10 (Krizhevsky 2009): 50,000
-# small training images of ten kinds of things, and 10,000 test images; to be quick we use the first few thousand of each.
-# In a terminal you would type what the first line below shows.
+# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10 (Krizhevsky 2009):
+# 50,000 small training images of ten kinds of things, and 10,000 test images; to be quick we use the first few thousand
+# of each. In a terminal you would type what the first line below shows.
 
 # %%
 from lessons import axes, horovodrun, show
@@ -110,8 +134,8 @@ show(
 # wrote it down.
 #
 # **Why a command, and not a function?** A notebook is one process. Workers are processes of their own, and they have to
-# be *launched*, not forked from the notebook: a forked copy of a process that has already used threads or a GPU may hang.
-# All live runs in this course whose workers exchange something start that way.
+# be *launched*, not forked from the notebook: a forked copy of a process that has already used threads or a GPU may
+# hang. All live runs in this course whose workers exchange something start that way.
 #
 # ## If something fails
 #
@@ -137,7 +161,7 @@ show(
 # <details><summary>The workers above started from different random seeds for distorting images, but hold equal networks.
 # Why?</summary>
 #
-# Before the first update, worker 0 sends its weights to all others. From then on all apply the same mean gradient to the
-# same weights.
+# Before the first update, worker 0 sends its weights to all others. From then on all apply the same mean gradient to
+# the same weights.
 #
 # </details>

@@ -107,6 +107,16 @@ runs = live("C12", device=device, seed=seed)
 result = saved("C12")
 
 # %% [markdown]
+# ![](drawings/noise_ball.svg)
+#
+# Move the dials yourself:
+
+# %%
+from lessons import explore
+
+explore("cloud")
+
+# %% [markdown]
 # Three things to take along.
 #
 # - **Both got there, at very different prices.** The caption counts the images that each path used. While the minimum
@@ -115,7 +125,7 @@ result = saved("C12")
 #   multiply the rate by four, the noise at the end is what it was. Remember this when notebook 05 asks whether the rate
 #   should grow with the number of GPUs.
 # - **Theory is for small rates.** It lets the rate go to zero. Look at the highest rate on the right: its points tend
-#   to lie above the line, since such large steps overshoot along the steep direction of the valley.
+#   to lie above the line. The theory treats steps as if they were infinitely small, and here they are not.
 
 # %% [markdown]
 # ## How wrong is the gradient of a batch?
@@ -169,13 +179,14 @@ result = saved("C03")
 # Notebook 05 finds the reasons.
 #
 # The lines of different networks are parallel, yet not on top of each other. The slope is mathematics. The height is
-# how much the images disagree, $\operatorname{tr}\Sigma$, beside what they agree on, $\lVert g\rVert^2$: a network whose
-# full gradient happens to be short at that moment lies high. That ratio is about to become the most useful number here.
+# how much the images disagree, $\operatorname{tr}\Sigma$, beside what they agree on, $\lVert g\rVert^2$: a network
+# whose full gradient happens to be short at that moment lies high. That ratio is about to become the most useful number
+# here.
 #
 # **"Average or sum?"** Horovod averages the workers' gradients unless you ask for the sum (`op=hvd.Sum`). The sum over
-# $K$ workers is $K$ times the average: the same direction, and with plain SGD as if the rate were $K$ times as high (Adam
-# divides nearly all of the factor out again: notebook 04). Neither is wrong, but know which one you have before you touch
-# the rate.
+# $K$ workers is $K$ times the average: the same direction, and with plain SGD as if the rate were $K$ times as high
+# (Adam divides nearly all of the factor out again: notebook 04). Neither is wrong, but know which one you have before
+# you touch the rate.
 
 # %% [markdown]
 # ## Does a large batch get stuck at saddle points?
@@ -217,7 +228,8 @@ show(
 # $$ t \approx \frac{\ln(c\, B / \eta)}{2 \eta}. $$
 #
 # Without any noise, and exactly on the ridge, you would stay for ever. But a millionth beside it is enough, as the last
-# line shows. A random start is never exactly on the ridge.
+# line shows. A random start is never exactly on the ridge. This is one saddle. A path that meets many saddles, one
+# after the other, can take very much longer without noise (Du and others 2017, arXiv:1705.10412).
 #
 # The experiment lets many walkers go and waits until half of them are away. Once with one rate for all batch sizes, and
 # once with the rate multiplied by the batch size.
@@ -361,13 +373,17 @@ result = saved("C28")
 # - Both squared lengths must be averaged over many updates *before* you divide. The estimate of $\lVert g \rVert^2$ is
 #   a small difference of two large numbers; from a few batches it can even come out negative. Your exercise refuses
 #   those.
+# - It is measured with **plain SGD**. The critical batch size is a property of the problem *and* of the optimizer.
+#   Zhang and others 2019 (arXiv:1907.04164) find a much larger one for Adam than for SGD. Merrill and others 2025
+#   (arXiv:2505.23971) doubt that the noise scale stands for it in language models, and Zhang and others 2024
+#   (arXiv:2410.21676) find that it grows with the amount of data.
 # - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
 #   takes that up, and returns to this experiment.
 #
 # Why does it matter for this course? With $K$ workers and $b$ images each the global batch is $K b$. Well below the
-# critical size, twice the workers need about half the updates, and, as far as the exchange allows, half the time. At the
-# critical size doubling them still saves a quarter of the updates. Far beyond it they burn images, and power, for next to
-# nothing.
+# critical size, twice the workers need about half the updates, and, as far as the exchange allows, half the time. At
+# the critical size, doubling them saves a quarter of the updates. Far beyond it they burn images, and power, for next
+# to nothing.
 
 # %% [markdown]
 # ## Summary
@@ -380,7 +396,7 @@ result = saved("C28")
 #   far more images. Scaling the rate takes most of that away, as long as the scaled rate stays small.
 # - The gradient noise scale $\operatorname{tr} \Sigma / \lVert g \rVert^2$ can be had from lengths of gradients that
 #   data-parallel training computes anyway. It tells the order of magnitude of the critical batch size, up to which
-#   larger batches pay.
+#   larger batches pay, for SGD.
 #
 # **Further reading:** Bottou, Curtis, Nocedal 2018 (arXiv:1606.04838) on what SGD can and cannot do.
 #

@@ -178,8 +178,8 @@ else:
 #
 # If a network learns images by heart, do not show it the same image twice. TensorFlow's CIFAR-10 tutorial, from which
 # the question behind this course grew, distorts in five ways. Here is each of them on one image. (One is changed: the
-# tutorial cuts out 24 × 24 pixels. We widen the image by 4 mirrored pixels on each side and cut out 32 × 32, so that all
-# networks have images of one size.)
+# tutorial cuts out 24 × 24 pixels. We widen the image by 4 mirrored pixels on each side and cut out 32 × 32, so that
+# all networks have images of one size.)
 
 # %%
 torch.manual_seed(seed)
@@ -203,8 +203,9 @@ show(
 
 # %% [markdown]
 # Four of them draw random numbers, so that each epoch shows another version. **Whitening** does not: it gives each
-# image mean 0 and deviation 1, always the same way. It is no distortion but a preparation, and the test images have to
-# go through it as well; forget that, and accuracy falls for a reason that no training curve shows.
+# image mean 0 and deviation 1, always the same way. (The tutorial's word; *standardising* an image is the exact one.)
+# It is no distortion but a preparation, and the test images have to go through it as well; forget that, and accuracy
+# falls for a reason that no training curve shows.
 #
 # One thing follows without any run. Brightness adds one number to all values of an image, and whitening takes the mean
 # away. So after whitening it is as if nothing had been added:
@@ -291,8 +292,9 @@ for name, (fixed, each) in (("yours", yours), ("the figure's", figures)):
 # yours has a negative $t_0$, that is why.
 #
 # The line knows nothing of caches: where a batch's activations no longer fit in them, each image may take longer; see
-# whether yours does. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is the first reason why $K$ GPUs are not $K$ times as fast:** whoever divides a
-# batch among workers divides $cB$ but not $t_0$, and moves each of them to the left on this curve.
+# whether yours does. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is
+# the first reason why $K$ GPUs are not $K$ times as fast:** whoever divides a batch among workers divides $cB$ but not
+# $t_0$, and moves each of them to the left on this curve.
 #
 # ## Where does the memory go?
 #
@@ -405,8 +407,8 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # %% [markdown]
 # Prefetching in Python takes a thread and a queue. The thread can work beside the network because PyTorch lets go of
 # Python's lock while an operation computes. A loop over single images is mostly Python between short operations, which
-# holds the lock; then the two threads take turns, and little of the predicted gain may be left. Compare bars and diamonds
-# of the pipeline with the smallest network, and mind how far its runs scatter. Here is all of it:
+# holds the lock; then the two threads take turns, and little of the predicted gain may be left. Compare bars and
+# diamonds of the pipeline with the smallest network, and mind how far its runs scatter. Here is all of it:
 
 # %%
 print(inspect.getsource(c19.prefetched))
@@ -443,8 +445,8 @@ for arm, (run, *_) in stages.items():
 # Three rules come out of it.
 #
 # - **Measure the stages before you change one.** Twice as fast a network gains nothing where the input is the slower
-#   side. The vendor's course (S2) shows it with AlexNet, whose few layers ask for images faster than many a disk and
-#   JPEG decoder deliver them.
+#   side. AlexNet, for instance, has few layers. It can ask for images faster than a disk and a JPEG decoder deliver
+#   them.
 # - **Vectorise first, prefetch second.** Prefetching hides what is shorter than the update. It does not make it
 #   cheaper: the hidden work still takes a core, and with as many workers as cores there is none to spare. Then a
 #   prefetching thread takes from the network what it gives to it. That is one reason why

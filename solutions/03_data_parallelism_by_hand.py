@@ -44,14 +44,57 @@ from benchmarks.experiment.plots import axes, panels
 from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
+from cifar.support.environment import cores
 from lessons import live, saved, show
 
 # %% [markdown]
+# ## Why several processors?
+#
+# One processor works through its images one after the other. Two processors can each take half of them, at the same
+# time. Is the training then twice as fast?
+#
+# In the next experiment each worker has one core of this machine for itself. Think of the core as its GPU. First one
+# worker trains alone on one core. Then two workers train on two cores, and exchange their gradients after each update.
+# Write down your guess: how many images per second will two workers manage, if one manages 100?
+
+# %%
+if cores() > 1:
+    runs = live("cores", seed=seed)
+else:
+    print("This machine has one core. See below what another machine with two cores measured.")
+
+# %%
+result = saved("cores")
+
+# %% [markdown]
+# Two workers are nearly twice as fast as one, if each keeps a batch of 64 images. This is called **weak scaling**. They
+# gain less if they share one batch of 64, so that each has only 32. This is called **strong scaling**: the exchange
+# takes as long as before, and there is less to compute between two exchanges. The dashed line is what a simple model
+# says for four and eight workers, each with a core of its own.
+#
+# In most other experiments of this course, one worker may use all cores, because that is how you would train on this
+# machine. Then two workers share the same cores, and cannot be faster. Remember this when you read a time.
+#
+# ## The loop in five lines
+#
+# ![](drawings/one_update.svg)
+#
+# All workers start with equal weights. Then each of them repeats this:
+#
+# 1. Take the next batch of your own images.
+# 2. Compute the mean loss of these images, and its gradient.
+# 3. Give your gradient to the others, and get the mean of all gradients.
+# 4. Change your weights with this mean.
+#
+# All start equal, and all apply the same change. So they stay equal, and nobody ever has to send weights. This is
+# called **data parallelism**. Step 3 is the only one that makes the training distributed, and most of this notebook is
+# about it.
+#
 # ## What should come out?
 #
-# **Data parallelism**: each of $K$ workers has a copy of the network, computes a gradient on its own images, and all
-# apply the same mean. The loss of a batch is a mean over its images, so its gradient is one too. Say worker $r$ has
-# $n_r$ images and their mean gradient $g_r$. All images together have
+# Each of $K$ workers computes a gradient on its own images, and all apply the same mean. The loss of a batch is a mean
+# over its images, so its gradient is one too. Say worker $r$ has $n_r$ images and their mean gradient $g_r$. All images
+# together have
 #
 # $$g = \frac{\sum_r n_r\, g_r}{\sum_r n_r}.$$
 #
@@ -75,8 +118,8 @@ def average_gradients(gradients, counts):
 
 
 # %% [markdown]
-# Now with real images. Three shards of very different sizes; the gradient of all their images in one piece; and two ways
-# to join the three.
+# Now with real images. Three shards of very different sizes; the gradient of all their images in one piece; and two
+# ways to join the three.
 
 
 # %%
@@ -205,14 +248,17 @@ launch(hello, workers)
 # own, and shares no memory with the rest. What it knows of others, it has received.
 #
 # `isend` begins to send and goes on; `recv` waits. Had all workers called a blocking `send` first, a long message would
-# leave each waiting for a neighbour that is itself still sending: a **deadlock**, and the most common one. Here a worker
-# gives up after a minute of waiting, and the error says where.
+# leave each waiting for a neighbour that is itself still sending: a **deadlock**. Here a
+# worker gives up after a minute of waiting, and the error says where.
 #
 # ## A parameter server
 #
-# The design of the first large clusters for deep learning (Dean and others 2012; Li and others 2014): one process is
-# the **server**. Workers send it their gradients, it averages them, and sends back the result (others send back new
-# weights: as many bytes). Here worker 0 does this beside its own work.
+# One process is the **server**. The workers send it their gradients. It averages them, and sends the mean back. Here
+# worker 0 does this beside its own work.
+#
+# This is the simplest case: one server, and all workers wait for it. The first large clusters for deep learning had
+# many servers, and each held a part of the weights (Dean and others 2012; Li and others 2014). Dean's workers did not
+# wait for each other either. You will meet both ideas again below.
 
 
 # %%
@@ -234,10 +280,22 @@ def server_mean(vector):
 
 # %% [markdown]
 # Count what goes through the server's link, with $N$ bytes of gradient: $(K-1)N$ come in, $(K-1)N$ go out. The others
-# have $N$ each way. So the server is the bottleneck, and every new worker makes it worse.
+# have $N$ each way. So the server is the bottleneck, and every new worker makes
+# it worse. With as many servers as workers, each server holds $N/K$ bytes, and gets them from $K-1$ workers. Then all
+# links carry about $2N(K-1)/K$ bytes in each direction. That is what a ring sends, and you will see it next.
 #
 # ## A ring
 #
+# ![](drawings/server_and_ring.svg)
+#
+# Choose how many workers there are, and how fast the link is:
+
+# %%
+from lessons import explore
+
+explore("server")
+
+# %% [markdown]
 # Let all links work at the same time. Cut the vector into $K$ chunks. In each step every worker passes *one chunk* to
 # its right-hand neighbour, and gets one from the left. In the first half (*reduce-scatter*) what comes in is **added**:
 # a chunk collects the contribution of each worker that it passes. After $K-1$ steps each worker holds one chunk that is
@@ -259,6 +317,12 @@ def ring_step(chunks, step):
     return after
     ### END SOLUTION
 
+
+# %% [markdown]
+# Here is the whole ring, to move step by step. Let the workers send a wrong chunk, too.
+
+# %%
+explore("ring")
 
 # %% [markdown]
 # Let your function run. Each worker begins with the number 1 in every chunk, so a chunk's number says how many workers
@@ -468,10 +532,9 @@ result = saved("C05")
 # makes (the verdict gives both numbers), it is a bug. Later, rounding alone drives two right runs apart. If they agree
 # at first, your averaging is right, and the rest of the question is about batch size and learning rate.
 #
-# The price: smaller batches use a processor less well (the fixed cost of an update in notebook 02), and there are more
-# exchanges for the same images. In the right panel the lines with exchange show both costs, the lines without exchange
-# the first one alone, as far as the scatter of shared cores lets you see it: in a single launch it may even have the
-# wrong sign. With several launches the verdict gives an interval.
+# The price: there are more exchanges for the same images, and smaller batches use a processor less well (the fixed cost
+# of an update in notebook 02). In the right panel the lines with exchange show both costs. The lines without exchange
+# show the second cost alone, and on this machine it is too small to be seen.
 
 # %% [markdown]
 # ## Whose loss does the program print?
@@ -521,6 +584,12 @@ for rank in range(3):
     print(f"worker {rank} of 3:", shard(order, rank, 3).tolist())
 
 # %% [markdown]
+# Choose a mistake, and see what becomes of the shards:
+
+# %%
+explore("shards")
+
+# %% [markdown]
 # Used: suppose each worker shuffles for itself, or draws its images at random. Then no two agree. How much of the data
 # set does an epoch still cover? If $n$ images are drawn from $n$ with replacement, an image is missed with probability
 # $(1 - 1/n)^n$, about $1/e$. Parts of $K$ independent shuffles miss it with probability $(1 - 1/K)^K$. Real workers go
@@ -533,9 +602,9 @@ runs = live("C25", device=device, seed=seed)
 result = saved("C25")
 
 # %% [markdown]
-# One shuffle, divided, is free: it takes the same seed on all workers, and `rank` to pick the part. What it gains in
-# *test accuracy* is another question: the verdict below the figure says whether a difference was seen, and over how many
-# seeds. Over many epochs even careless draws see nearly all images.
+# One shuffle, divided, is free: it takes the same seed on all workers, and `rank` to pick the part. Does it raise the
+# *test accuracy*? Compared with images drawn at random, no difference was seen. Over many epochs even careless draws
+# see nearly all images. But an epoch then no longer means what it says.
 
 # %% [markdown]
 # ## Sum or mean, and divided by what?
@@ -547,9 +616,9 @@ result = saved("C25")
 # divided by $n$, is the same thing.)
 #
 # "Never mind, I divide the rate by $k$." That works for plain SGD if *everything* is $k$ times too large. Weight decay
-# $\frac{\lambda}{2}\|w\|^2$ need not be. It may be **inside** each worker's loss, and then is summed too; or **outside**:
-# added once, after the sum, which is what an optimizer's `weight_decay` does. Four cases, with
-# $\nabla L$ the mean over all $kn$ images:
+# $\frac{\lambda}{2}\|w\|^2$ need not be. It may be **inside** each worker's loss, and then is summed too; or
+# **outside**: added once, after the sum, which is what an optimizer's `weight_decay` does. Four cases, with $\nabla L$
+# the mean over all $kn$ images:
 #
 # | divided by | decay inside: the sum is | decay outside: the sum is |
 # | --- | --- | --- |
@@ -585,7 +654,7 @@ result = saved("C23")
 #
 # | design | who has the weights | who waits | what it costs |
 # | --- | --- | --- | --- |
-# | synchronous, parameter server | the server; workers get a copy each update | all, for the slowest and for the server's link | the bottleneck at the server |
+# | synchronous, one parameter server | the server; workers get a copy each update | all, for the slowest and for the server's link | the bottleneck at the server, unless many servers share the weights |
 # | synchronous, all-reduce | everyone, always equal | all, for the slowest | nobody may fail |
 # | asynchronous, parameter server | the server; workers' copies are out of date | nobody | gradients are *stale*: computed at weights that are gone |
 # | elastic averaging (EASGD) | each its own, tied to a centre by a spring | nobody, or now and then | workers explore apart; one more constant, $\rho$ |
@@ -615,6 +684,8 @@ result = saved("C10")
 
 # %% [markdown]
 # ## Cut the network, not the data
+#
+# ![](drawings/pipeline.svg)
 #
 # **Model parallelism** is the other way: each process holds a *part of the network*, and all images pass through all
 # processes. You need it when the network does not fit on one device. Forward, stage 0 sends its activations to stage 1.
@@ -705,11 +776,11 @@ show(
 
 # %% [markdown]
 # While one stage computes, the other waits for it. So two processes are no faster than one; they only share the
-# *memory*. Pipelines fill the gaps: cut the batch into micro-batches, and let stage 0 begin with the second while stage 1
-# has the first (Huang and others 2018, GPipe).
+# *memory*. Pipelines fill the gaps: cut the batch into micro-batches, and let stage 0 begin with the second while stage
+# 1 has the first (Huang and others 2018, GPipe).
 #
-# The two kinds also send different things. Data parallelism sends gradients: as many as there are *weights*, whatever the
-# batch. Model parallelism sends activations at the cut, and their gradients: as many as *images times width*.
+# The two kinds also send different things. Data parallelism sends gradients: as many as there are *weights*, whatever
+# the batch. Model parallelism sends activations at the cut, and their gradients: as many as *images times width*.
 
 # %%
 cut = 2 * 4 * 256 * 7 * 7  # bytes an image: float32, forward and backward
@@ -723,7 +794,7 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 # | --- | --- | --- |
 # | each process has | the whole network, part of the images | part of the network, all images |
 # | sends | gradients, once an update | activations and their gradients, at every cut |
-# | limited by | a network must fit on one device | stages wait for each other |
+# | limited by | the network must fit on one device, unless its state is sharded (notebook 09) | stages wait for each other |
 # | result | that of a larger batch | exactly that of one process |
 #
 # Large models use both: groups of devices hold one copy of the network, and there are several groups.
@@ -749,8 +820,8 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 #
 # - The mean of $K$ gradients is the gradient of a $K$ times larger batch, exactly: if the counts are equal or used as
 #   weights, and if images do not see each other as in batch normalisation.
-# - A parameter server's link carries bytes in proportion to $K$; a ring's hardly grows. On one machine, you may see no
-#   difference.
+# - The link of a single parameter server carries bytes in proportion to $K$. In a ring, or with as many servers as
+#   workers, the bytes of a link hardly grow. On one machine, you may see no difference.
 # - Divide one shuffle among the workers: nothing is sent, and each image is used once.
 # - Sum or mean, $n$ or $kn$, decay inside or outside: only one of four combinations is the run you meant.
 # - What one worker prints is one worker's.
@@ -768,8 +839,8 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 # <details><summary>Your program divides the loss by the per-worker batch, sums gradients, uses Adam with
 # <code>weight_decay</code> in the loss of each worker, and trains well. You switch to SGD and it diverges. Why?</summary>
 #
-# Gradients are $k$ times too large, decay included. Adam divides that factor out; for SGD it is a rate $k$ times as high.
-# Use means: divide by $kn$, or let the all-reduce average.
+# Gradients are $k$ times too large, decay included. Adam divides that factor out; for SGD it is a rate $k$ times as
+# high. Use means: divide by $kn$, or let the all-reduce average.
 #
 # </details>
 #

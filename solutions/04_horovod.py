@@ -94,6 +94,8 @@ print(f"\n{sum(line.startswith('+') for line in changes)} of {len(many)} lines a
 # The last five are **collectives**: *every* worker has to call them, or those who did wait for the others. The most
 # frequent hang is a collective inside `if hvd.rank() == 0`.
 #
+# ![](drawings/deadlock.svg)
+#
 # The next cell writes a whole program to a file. Before you run the one after it, write down what worker 1 will print.
 
 # %%
@@ -198,13 +200,13 @@ for span in (1, 2):
 #
 # ## An equal start, also after a restart
 #
-# All workers apply the same gradient. Two networks that begin equal stay equal; two that begin apart stay apart. The same
-# gradient makes the same step, with plain SGD and with Adam from a fresh state alike, so even the distance stays what it
-# was, but for rounding. (The figure at the end of this notebook shows it relative to the length of the workers' mean
-# weights, which grows.)
+# All workers apply the same gradient. Two networks that begin equal stay equal; two that begin apart stay apart. The
+# same gradient makes the same step, with plain SGD and with Adam from a fresh state alike, so even the distance stays
+# what it was, but for rounding. (The figure at the end of this notebook shows it relative to the length of the workers'
+# mean weights, which grows.)
 #
-# Equal seeds would make an equal start as well, but they are a promise, and a broadcast is a fact: it also holds when one worker has another version of a
-# library, or when only one of them has read a checkpoint.
+# Equal seeds would make an equal start as well, but they are a promise, and a broadcast is a fact: it also holds when
+# one worker has another version of a library, or when only one of them has read a checkpoint.
 #
 # That last case deserves a look. Let us write a checkpoint, as a run that was interrupted would have left it:
 
@@ -278,7 +280,9 @@ launch("restart.py", 2)
 #
 # What has to agree is the pairing. Horovod matches tensors by **name**, not by the order in which they come: worker 1
 # may have its last layer's gradient ready before worker 0 has. Hence `named_parameters=`. The workers announce what
-# they have, rank 0 counts, and when all have announced a tensor its all-reduce begins.
+# they have, and when all have announced a tensor, its all-reduce begins. The first time rank 0 counts the
+# announcements. From then on each worker has the tensor in a list, and a few bits that all workers exchange tell which
+# ones are ready.
 #
 # ## Shards: is every GPU seeing the same data?
 #
@@ -567,18 +571,36 @@ print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] /
 # turning each into fp32 and back. Packing and unpacking take time as well. All that is paid in computing, to save bytes
 # on a loopback network that is not the bottleneck. On GPUs, which add fp16 natively, and with a slow network between
 # hosts, the same line is a gain. An optimisation moves load from one part to another: first find out which part is
-# loaded. And fp16 loses the smallest gradients: those below about $3 \cdot 10^{-8}$ become zero.
+# loaded. And fp16 has a small range. Gradients below about $3 \cdot 10^{-8}$ become zero, and sums above 65,504 become
+# infinite. (Horovod's `gradient_predivide_factor` divides before it adds.) The format bfloat16 has the range of fp32
+# and fewer digits. Horovod 0.28 has no compression for it.
 #
 # ## Overlap
 #
-# The timeline showed exchange and back-propagation at the same time. `DistributedOptimizer` puts a hook on each weight:
-# as soon as its gradient is there, it is announced, and `loss.backward()` goes on. Only `optimizer.step()` waits. If
-# the exchange were free of charge for the rest of the machine, an update would take $\max(\text{compute},
-# \text{exchange})$ instead of their sum.
+# ![](drawings/overlap.svg)
 #
-# **What to look at:** the bars "overlap on" and "overlap off" beside the marks for max() and sum(). Then the timeline:
-# with overlap on, the exchanges begin inside the grey part. Guess first: who does the exchanging, and is there a free
-# core for it? (You have seen how many cores this machine has.)
+# The timeline showed exchange and back-propagation at the same time. `DistributedOptimizer` puts a hook on each weight:
+# as soon as its gradient is there, it is announced, and `loss.backward()` goes on. Only `optimizer.step()` waits.
+#
+# What can be saved? The exchange can hide behind the backward pass only. During the forward pass there is no gradient
+# yet. And the last gradients are ready when the backward pass ends, so their exchange, the *tail*, comes after it. At
+# best an update takes
+#
+# $$ \text{forward} + \max(\text{backward}, \text{exchange}) + \text{tail}. $$
+#
+# People often quote $\max(\text{compute}, \text{exchange})$. That is less, and nobody can reach it.
+#
+# How much can overlap hide? Move the dials, and find out:
+
+# %%
+from lessons import explore
+
+explore("timeline")
+
+# %% [markdown]
+# **What to look at:** the bars "overlap on" and "overlap off" beside the marks for the best case and the sum. Then the
+# timeline: with overlap on, the exchanges begin inside the grey part. Guess first: who does the exchanging, and is
+# there a free core for it? (You have seen how many cores this machine has.)
 
 # %%
 runs = live("C26", device=device, seed=seed)
@@ -586,12 +608,12 @@ runs = live("C26", device=device, seed=seed)
 result = saved("C26")
 
 # %% [markdown]
-# Theory says $\max()$, and it assumes two *resources*: processors that compute, and a network that sends by itself. On
-# a GPU with a good network card that is nearly true. Here one pool of cores does both. Copying through the loopback and
-# adding up is work for the CPU, so where no core is free, hiding it behind back-propagation hides it behind the very
-# cores that it needs. What can be hidden is waiting: for the slower worker, for the next cycle. Read the share in the
-# verdict so: 100 % would be max(), 0 % the sum, and below 0 % an update took longer than both together, each measured by
-# itself. (So may "overlap off": compare the two bars for what overlap gains or costs.)
+# The theory assumes two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
+# network card that is nearly true. Here one pool of cores does both. Copying through the loopback and adding up is work
+# for the CPU, so where no core is free, hiding it behind back-propagation hides it behind the very cores that it needs.
+# What can be hidden is waiting: for the slower worker, for the next cycle. The
+# verdict says how much of the possible time is saved. 100 % would be the best case, and 0 % the sum. A negative number
+# means that an update took longer than computing and exchanging one after the other.
 #
 # Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
 # small exchanges, and each pays its latency. Sent after the backward pass, all of them fit into one buffer. Compare the
@@ -599,8 +621,8 @@ result = saved("C26")
 #
 # Notice also what must be true for overlap to be possible: nothing between a gradient and its exchange may need the
 # other gradients. Clipping by the norm of *all* gradients does, so it comes after the exchange: call
-# `optimizer.synchronize()`, clip, and then step inside `with optimizer.skip_synchronize():`. The exchange still overlaps;
-# only the clipping waits. Clip before the exchange, and each worker clips by another norm.
+# `optimizer.synchronize()`, clip, and then step inside `with optimizer.skip_synchronize():`. The exchange still
+# overlaps; only the clipping waits. Clip before the exchange, and each worker clips by another norm.
 #
 # ## "It is slower with more GPUs"
 #
@@ -609,6 +631,8 @@ result = saved("C26")
 # that of an exchange $t_x$. The part of the time that goes into computing is
 #
 # $$ \text{efficiency} = \frac{t_0 + cb}{t_0 + cb + t_x}. $$
+#
+# ![](drawings/strong_and_weak.svg)
 #
 # There are two ways to use more workers. **Strong scaling** keeps the global batch and divides it: $b$ shrinks with
 # each worker, the efficiency with it. **Weak scaling** keeps the per-worker batch: $b$ stays, and so does the
@@ -667,8 +691,8 @@ result = saved("C13")
 # - **Threads.** PyTorch would start as many as there are cores, in *each* worker. Ours get their share of the cores.
 #
 # None of this changes what is computed: with the same grouping the weights are equal to the last bit, and a test of
-# this course compares them. The first two and the last are in `cifar/workers.py` and `cifar/support/environment.py`, so no script
-# needs to think of them; the grouping is an argument, as in the assignment's reference.
+# this course compares them. The first two and the last are in `cifar/workers.py` and `cifar/support/environment.py`, so
+# no script needs to think of them; the grouping is an argument, as in the assignment's reference.
 #
 # **What to look at:** each bar adds one measure to those of the bar above it. The last one is the same workers without
 # any exchange: about as fast as it can get.
@@ -739,8 +763,8 @@ for arm, (run, *_) in result.runs.items():
 # that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients; each computes them
 # at a place that the others have never been to. Without `DistributedOptimizer` no gradient is exchanged: there are
 # several lonely runs from one start, of which one is saved. Loss and correct answers are still reduced, so the accuracy
-# that is printed is a mean over different networks. You find such a bug by asking for the symptom: a hash of the weights on
-# each worker, the number of distinct images, the device, the writer.
+# that is printed is a mean over different networks. You find such a bug by asking for the symptom: a hash of the
+# weights on each worker, the number of distinct images, the device, the writer.
 #
 # The last symptom, several writers, shows in `metrics.jsonl` and `model.pt`. If several workers write the same file at
 # the same time, it may hold lines of each of them, or a worker may fail because another one has already renamed the

@@ -20,10 +20,9 @@
 # **Time:** 50 minutes on 2 CPU cores, about two of them waiting. **Builds on:** 01 (noise, critical batch size), 03
 # (averaging gradients, shards) and 04 (Horovod).
 #
-# In the last two notebooks four workers computed exactly what one worker with a four times larger batch would compute
-# (batch normalisation aside, whose statistics are each worker's own). Nothing is lost on the way. And yet one of the
-# questions asked most often about multi-GPU training is: *why is my accuracy lower now?* Both are true. This notebook
-# is about how.
+# In the last two notebooks, four workers computed exactly what one worker with a four times larger batch would compute.
+# (Batch normalisation is an exception, because each worker has statistics of its own.) Nothing is lost on the way. And
+# yet many people ask the same question about training on several GPUs: *why is my accuracy lower now?*
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -38,11 +37,82 @@ from cifar.data import shard, shuffle, updates_per_epoch
 from lessons import horovodrun, live, saved, show
 
 # %% [markdown]
-# ## "My multi-GPU accuracy is lower"
+# ## "My accuracy is lower now"
 #
-# Take the script with batch normalisation from `source_code/`, and leave all its settings as they are. One worker
-# first. Then several, which each keep the per-worker batch of the one. They go on for more epochs than the one, so
-# that we can look at them at two moments.
+# You train a small network with one worker. It reaches {{c04_one}} %. Then you start four workers with the same
+# program, and wait a quarter of the time. The network reaches {{c04_four}} %.
+#
+# You try it again with another seed. It is lower again. What went wrong?
+#
+# **Your guess first.** Write one letter into the next cell:
+#
+# - (a) Averaging the gradients loses information.
+# - (b) The workers see the wrong images.
+# - (c) The network has made too few steps.
+# - (d) It is bad luck.
+
+# %%
+guess = "?"
+
+# %% [markdown]
+# ### Count the steps
+#
+# A step of training is called an **update**: the workers compute their gradients, average them, and change the weights
+# once. An **epoch** is one pass over all images.
+#
+# One worker uses {{c04_batch}} images in an update. There are {{c04_images}} images, so an epoch takes
+# {{c04_epoch_one}} updates. Four workers use 4 × {{c04_batch}} = {{c04_global}} images in an update. So their epoch
+# takes only {{c04_epoch_four}}.
+#
+# ![](drawings/steps.svg)
+#
+# Both runs have seen every image {{c04_epochs}} times. But one has changed its weights {{c04_updates_one}} times, and
+# the other {{c04_updates_four}} times. In general, $K$ workers with $b$ images each use $Kb$ images in an update, and
+# $N$ images are used up after $N / (Kb)$ updates.
+#
+# ### Give the four workers their steps back
+#
+# So let the four workers go on until they, too, have made {{c04_updates_one}} updates. Here is the whole experiment.
+# The panel on the right shows where the runs of this story end. Its first point is one worker.
+
+# %%
+saved_c04 = saved("C04")
+print({"c": "Your guess was right: too few steps."}.get(guess, f"Your guess was ({guess}). It is (c): too few steps."))
+
+# %% [markdown]
+# **With equal steps, the four workers reach {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one
+# worker reaches (95 % interval: {{c04_gain_interval}}). Nothing is lost by averaging. At equal steps, more images in
+# each step are better here, because a gradient of more images has less noise.
+#
+# ### Was it a bad purchase?
+#
+# Look at the clock. Suppose the exchange costs nothing. Then {{c04_updates_four}} updates take four workers as long as
+# they take one worker. In that time, *one* worker has seen only a quarter of its images, and it reaches
+# {{c04_one_quarter}} %. Four workers reach {{c04_four}} %.
+#
+# > **Takeaway.** With four workers, you are {{c04_time}} points ahead in the same time ({{c04_time_interval}}). You are
+# > {{c04_loss}} points behind for the same images ({{c04_loss_interval}}), because there are a quarter of the steps. The
+# > rest of this course is about how each step can count for more.
+#
+# ### When this does not hold
+#
+# With two workers no difference was seen at equal epochs: half of the steps were enough for this network. At a constant
+# rate, in the other two panels, runs differ more from seed to seed. There the noise shakes the weights until the end,
+# and a larger batch is shaken less. That favours several workers, so it hides a part of what they lose. With a rate
+# that falls to zero, as in most recipes, all runs come to rest.
+#
+# The course began with numbers of this kind. One GPU reached 86 % on CIFAR-10. Two reached 84 % in half the time, and
+# somebody concluded that averaging gradients costs accuracy. Those two GPUs had made half as many updates.
+#
+# How was this measured? Accuracies do not depend on who waits for whom. So one process computes what $K$ workers would
+# compute: each worker's part in turn, with its own random numbers and batch statistics, and then one update with the
+# mean gradient. A test compares this with real workers. You can run a small version yourself: `live("C04")`. It has two
+# epochs of few images, and so little training shows nothing.
+#
+# ### See it on your machine
+#
+# Real workers, and the script with batch normalisation: one worker first, then several, which go on until they have
+# made as many updates.
 
 # %%
 batch = 64
@@ -52,15 +122,6 @@ one = horovodrun("cifar_batch_norm.py", 1, epochs=epochs, images=images, batch_s
 many = horovodrun(
     "cifar_batch_norm.py", workers, epochs=epochs * workers, images=images, batch_size=batch, seed=seed, device=device
 )
-
-# %% [markdown]
-# Before the figure, count. An **epoch** is a pass over the images; an **update** is a step of the weights. $K$
-# workers with $b$ images each use $Kb$ images an update, so $N$ images are used up in $N / (Kb)$ updates. Twice the
-# workers, half the updates.
-
-# %%
-for size in (1, 2, workers, 2 * workers):
-    print(f"{size} workers: {updates_per_epoch(images, batch, size):3} updates an epoch")
 
 # %%
 figure, (left, right) = panels(("epochs", "test accuracy (%)"), ("updates", "test accuracy (%)"))
@@ -76,63 +137,18 @@ same = f"{one[-1]['test_accuracy']:.1%} and {many[-1]['test_accuracy']:.1%}"
 show(
     figure,
     f"The same two runs against epochs and against updates. After {epochs} epoch(s): {ends}. Equal updates: {same}.",
-    f"After {epochs} epoch(s): {ends}. After as many updates as one worker made: {same}. One run each: no verdict yet.",
+    f"After {epochs} epoch(s): {ends}. After as many updates as one worker made: {same}. One run each: no verdict.",
 )
 
 # %% [markdown]
-# One thing first. This network has batch normalisation, whose running statistics follow the weights slowly: after $n$
-# updates $0.9^n$ of them is still their start. So the first points, of few updates, are lower than the network deserves,
-# those of several workers above all.
-#
 # Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
-# times?* On the right: *how good is it after so many steps?* The clock follows the right panel: with an equal
-# per-worker batch an update takes $K$ workers as long as one (and the exchange), so an epoch takes them $1/K$ of the
-# time. That holds where each worker has a processor of its own. Here your workers share the cores, so do not read it
-# off your clock.
+# times?* On the right: *how good is it after so many steps?* Batch normalisation's running statistics follow the
+# weights slowly: after $n$ updates, $0.9^n$ of them is still their start. So the first points are lower than the
+# network deserves, above all those of several workers.
 #
-# The question that this course begins with has numbers of this kind. One GPU reached 86 % on CIFAR-10, two reached 84
-# % in half the time, and the asker concluded that averaging gradients costs accuracy. In those figures two GPUs had
-# made half as many updates. So keep one thing equal at a time, and see.
-#
-# From here on most experiments compare accuracies, which do not depend on who waits for whom. One process computes
-# what $K$ workers compute: each worker's part in turn, with its own random numbers and batch statistics, then one update
-# with the mean gradient (`benchmarks/instruments/simulated_workers.py`; a test compares it with real workers).
-#
-# One more thing has to be kept apart. At a constant rate the weights never settle: noise shakes them to the end, and a
-# larger batch is shaken less. That favours several workers, and can outweigh the updates that they lack. So everything
-# is done twice: at a constant rate, and with a rate that falls to zero over the run, as in most recipes (from twice the
-# constant one, so that the mean is the same). With a falling rate a run has to be planned for its end; so equal epochs
-# and equal updates are runs of their own, and there is a third comparison: one worker that ends when several do.
-#
-# **What to look at:** at the constant rate, the gap between the curves at the grey line (equal epochs), and at the right
-# end of the middle panel (equal updates). With the falling rate, in the panel on the right, the same two gaps to the
-# first point of the line; and whether several workers are ahead of one that had as much time. Our network is small and
-# the runs are short, so the accuracies are far below 84 %; what may carry over is the order.
-
-# %%
-runs = live("C04", device=device, seed=seed)
-# %%
-saved_c04 = saved("C04")
-
-# %% [markdown]
-# At equal updates, theory says, a larger batch should help the training loss: its gradient is the same on average,
-# with less noise. It has even seen more images for as many updates. What that costs is plain: equal updates take $K$
-# workers as long as they take one. The whole speed-up is gone. Where several workers end lower at equal epochs but not
-# at equal updates, they are not worse: they were asked to learn as much in fewer steps. And where a gap is seen with
-# the falling rate alone, look at the intervals before you look for a cause: at the constant rate runs differ so much
-# from seed to seed that a gap of the same size is not seen. Where none is seen with the falling rate either, fewer
-# updates were enough: the batch is still small for this rate, and the time saved cost nothing that these seeds can
-# show. How long that goes on is the question of the critical batch, below.
-#
-# The verdict also says how much *sooner*, if exchange were free. For the constant rate: how many times as fast several
-# workers reach the accuracy where they end at equal epochs. This is the speed-up that counts, time to an equal accuracy.
-# It is $K$ if every image is worth as much as before, and 1 if only the number of updates matters, so that the other
-# workers' images are wasted; more than $K$ is counted as $K$. For the falling rate: how far they are ahead of one worker
-# that stops when they do.
-#
-# Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the run
-# of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is scaled, warmed up and perhaps different
-# for each layer (notebook 06).
+# Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the
+# run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is scaled,
+# warmed up and perhaps different for each layer (notebook 06).
 #
 # ### Lower, or only unlucky?
 #
@@ -237,8 +253,8 @@ for size in (1, 4):
 # keyed by epoch and keyed by one worker's updates, with nothing else changed. It does so from the base rate and from
 # the rate scaled by four.
 #
-# **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as
-# wide. On the right, for each starting rate, which of the two ends higher. Compare both with the line of one worker, too.
+# **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as wide.
+# On the right, for each starting rate, which of the two ends higher. Compare both with the line of one worker, too.
 # Guess before you look: is a rate that stays high too long always bad?
 
 # %%
@@ -246,16 +262,18 @@ runs = live("C06", device=device, seed=seed)
 # %%
 result = saved("C06")
 # %% [markdown]
-# The left panel is arithmetic, and always comes out. The right panel is the interesting one. Keyed by step, the
-# schedule keeps the rate higher for longer. Where the rate is too *small* for the large batch, a late decay is a
-# mistake that can help: it hides that the rate was never scaled. Where the rate is large already, one expects the
-# network to need the decay to settle. If keyed by step is ahead there too, compare its accuracy with that from the base
-# rate: the starting rate may have been so high that it spoilt training before any decay.
+# The left panel is arithmetic: keyed by step, the rate stays high four times as long. The right panel is a surprise.
+# **Keyed by step, the four workers end higher**: by {{c06_base}} points from the base rate, and by {{c06_scaled}}
+# points from the scaled one.
 #
-# "By epoch, not by step" promises no higher number, and where the verdict is "fails" it gave a lower one from both
-# starting rates. It keeps one cause of change, the schedule, out of your comparison of one worker with four. Four
-# workers may well reach one worker's accuracy by two mistakes that cancel: a rate that was not searched for, and a decay
-# that comes late.
+# Should you write schedules in steps, then? Look at the line of one worker, at {{c06_one}} %. From the scaled rate,
+# both schedules end far below it: that rate was too high from the first update on, whatever came later. From the base
+# rate, four workers make a quarter of the updates, and a rate that stays high for longer makes up for some of them, by
+# accident.
+#
+# So write schedules in epochs all the same. It promises no higher number. It keeps one cause of change, the schedule,
+# out of your comparison of one worker with four. Otherwise four workers may reach one worker's accuracy by two mistakes
+# that cancel: a rate that nobody searched for, and a decay that comes too late.
 #
 # Decaying the rate is also not the only way to make updates less noisy: a larger batch does so too, and the two can
 # be exchanged for each other within limits (Smith et al. 2017, arXiv:1711.00489).
@@ -310,8 +328,9 @@ runs = live("C15", device=device, seed=seed)
 # %%
 result = saved("C15")
 # %% [markdown]
-# Read SGD's slope with the three lines above in mind. A slope steeper than -1 shows noise that was averaged away.
-# Flatter than -1 the formula alone cannot explain: after an epoch of fewer updates a run is at an earlier stage, and its
+# SGD's path falls as the number of workers to the power {{c15_sgd}}, and Adam's to the power {{c15_adam}}. So both fall
+# nearly as $1/K$. A slope steeper than -1 would show noise that was averaged away, and we do not see that. A slope
+# flatter than -1 the formula alone cannot explain. After an epoch of fewer updates a run is at an earlier stage, where
 # gradients can be longer. So the slope is only a hint of the noise scale.
 #
 # ## Should the rate change with the number of GPUs?
@@ -343,8 +362,8 @@ result = saved("C20")
 #
 # The network is the small one of notebook 01, without batch normalisation. With it a rate means something else: batch
 # normalisation makes the loss blind to the scale of the weights before it, so they can grow until the steps are small
-# beside them. We have not run this sweep with it. The scaled rate of C06 above shows that with it, too, a rate can be far
-# too high.
+# beside them. We have not run this sweep with it. The scaled rate of C06 above shows that with it, too, a rate can be
+# far too high.
 #
 # ### The critical batch, seen from the other side
 #
@@ -354,21 +373,21 @@ result = saved("C20")
 # $$ S(B) = S_{\min} \left( 1 + \frac{\mathcal B}{B} \right). $$
 #
 # Compare this with $\eta(B)$: the product of the two does not depend on $B$. To get there the weights have so far to
-# go, and steps that are twice as long need half as many. Below the critical batch, doubling the workers halves the
-# updates: the scaled rate pays for the larger batch in full. Above it, you pay with images for ever fewer updates
-# saved.
+# go, and steps that are twice as long need half as many. *Well* below the critical batch, doubling the workers halves
+# the updates, and the scaled rate pays for the larger batch in full. Nearer to it, less is saved. From half the
+# critical batch to the whole, the updates fall by a third, from $3 S_{\min}$ to $2 S_{\min}$. Above it, you pay with
+# images for ever fewer updates saved. The linear rule is too bold there as well: at the critical batch, the best rate
+# is half of what the rule says.
 #
-# You know this experiment from notebook 01. Look at the full one again, now beside the rate sweep. **What to look at:** in the panel with the
-# updates, the fitted curve's bend, and how near it is to the noise scale.
-
-# %%
-result = saved("C28")
-# %% [markdown]
-# It is the same network as in the rate sweep, so the bends may be compared: that of the best rates, that of the
-# updates, and the noise scale. Do not expect them to agree to the digit. They belong to different stretches of
-# training, and all three are rough. The order of magnitude is what you can plan with. Shallue et al. 2018
-# (arXiv:1811.03600) found the pattern, updates that fall and then stay, for many networks and data sets, with
-# critical batches that differ by orders of magnitude. There is no number of GPUs that is right for all problems.
+# You know this experiment from notebook 01 (claim C28). There the curve had its bend at {{c28_critical}} images, and
+# the noise scale was {{c28_noise}}. In the rate sweep above, the bend is at {{c20_critical}}.
+#
+# All three numbers belong to the same network, so they may be compared. They do not agree to the digit, because they
+# belong to different stretches of training, and all three are rough. The order of magnitude is what you can plan with:
+# some tens to a hundred images. Shallue et al. 2018 (arXiv:1811.03600) found the pattern, updates that fall and then
+# stay, for many networks and data sets, with critical batches that differ by orders of magnitude. There is no number of
+# GPUs that is right for all problems. Nor is there one for all optimizers. These runs use plain SGD, and with Adam the
+# critical batch is larger (Zhang and others 2019, arXiv:1907.04164).
 #
 # ### "Does the rate scale? And for Adam?"
 #
@@ -384,6 +403,9 @@ result = saved("C28")
 # batch does not make Adam's updates shorter. It can even make them longer, since with less noise the running mean
 # cancels less, while the denominator only knows sizes. Multiplying Adam's rate by $K$, as the lesson scripts of
 # notebook 06 do (and `cifar_lamb.py` LAMB's), is therefore bold. Notebook 06 tests it, with and without warmup.
+#
+# None of these rules holds everywhere. Shallue et al. 2018 searched the best rate for each batch in many workloads, and
+# no rule came near it in all of them. Take a rule as the place where your search begins.
 #
 # And one trap: scale *once*. Some launchers and libraries multiply the rate for you.
 #
@@ -416,9 +438,9 @@ print(f"benchmarks/methods/hessian.py finds {largest_eigenvalue(lambda v: matrix
 # Now the networks. One worker and eight train on a few images, without distortions, so that they can come near a
 # minimum at all. Again the large batch is looked at twice: at equal epochs and at equal updates.
 #
-# **What to look at:** the eigenvalues (a point a seed; the axis is logarithmic) from left to right, and, in the caption,
-# the training loss at each end: a sharpness means little at a place that is not a minimum. On the right, test accuracy:
-# does it come back at equal updates?
+# **What to look at:** the eigenvalues (a point a seed; the axis is logarithmic) from left to right, and, in the
+# caption, the training loss at each end: a sharpness means little at a place that is not a minimum. On the right, test
+# accuracy: does it come back at equal updates?
 
 # %%
 runs = live("C29", device=device, seed=seed)
@@ -426,26 +448,35 @@ runs = live("C29", device=device, seed=seed)
 result = saved("C29")
 
 # %% [markdown]
-# Read the verdict together with the training losses. Four things to keep in mind, because this claim is quoted more
+# Read the verdict together with the training losses. Seven things to keep in mind, because this claim is quoted more
 # often than it is tested:
 #
 # - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
 #   predicted probabilities, and goes to zero as the network becomes sure of its training images. Of two networks, the
-#   one that has learnt the images better tends to look flatter, wherever it is. Where the one with the lower training
-#   loss is the *sharper* one, this cannot be the reason.
-# - **Fewer updates are not another minimum.** At equal epochs the large batch has walked a shorter path, and may be
-#   on the way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch
-#   trains longer. See in the right panel whether it does here. Where the large batch ends lower on test images at equal
-#   updates too, though its training loss is no higher, updates are not what is missing: it has learnt its images and
-#   generalises worse. (C04 is another case. Its images are distorted and not learnt to the end, and at equal updates
-#   several workers have seen more of them.)
+#   one that has learnt the images better tends to look flatter, wherever it is. At equal epochs the large batch has the
+#   higher training loss ({{c29_loss_epochs}} against {{c29_loss_small}} nats), so a part of its sharpness is only this.
+#   At equal updates it has the lower loss ({{c29_loss_updates}}), and is still {{c29_times_updates}} times as sharp.
+#   There this cannot be the reason.
+# - **Fewer updates are not another minimum.** At equal epochs the large batch has walked a shorter path, and may be on
+#   the way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch
+#   trains longer. Here most of the sharpness goes away, and the accuracy does not come back: it is {{c29_epochs}} % at
+#   equal epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch. So updates are not what
+#   is missing here. The large batch has learnt its images by heart, and generalises worse.
+# - **It depends on the images.** In the first experiment of this notebook, equal updates healed everything. There the
+#   images are shifted and mirrored at random, and never learnt by heart. At equal updates, four workers have seen four
+#   times as many of them.
 # - **Sharpness depends on the rate.** *Full-batch* gradient descent at rate $\eta$ cannot stay where the largest
 #   eigenvalue is much above $2/\eta$ (with momentum $m$, as in our runs, $2(1+m)/\eta$), and for much of training stays
 #   near it; with cross-entropy it falls again at the end (Cohen et al. 2021, arXiv:2103.00065). A small batch at the
 #   same rate is shaken out of steep places sooner. Compare batches at rates of their own, and the comparison changes.
 # - **Sharpness depends on how you write the network.** With ReLU, multiply one layer by 10 and divide the next by 10:
-#   the function is the same, the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). So it can accompany bad
-#   generalisation without being its cause.
+#   the function is the same, the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). Batch normalisation has the
+#   same effect: the weights before it can grow, the function stays, and the eigenvalue falls. So sharpness can
+#   accompany bad generalisation without being its cause.
+# - **How it was measured here.** The network was in evaluation mode, so batch normalisation used its stored statistics.
+#   All runs have one rate, so this experiment cannot tell what another rate would do.
+# - **Others did not find it.** Shallue et al. 2018 trained many networks with searched rates. They write: "we find no
+#   evidence that larger batch sizes degrade out-of-sample performance".
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #
@@ -455,8 +486,8 @@ result = saved("C29")
 # 3. Check that all workers start from the same weights and stay equal (notebook 04).
 # 4. Key the schedule by epochs of the *global* batch, warmup included.
 # 5. Scale the rate: once, linearly for SGD, more carefully for Adam. Add warmup (notebook 06).
-# 6. Compare with the critical batch. Beyond it no rate brings the accuracy of a small batch back in the same epochs:
-#    use a smaller batch, or train longer.
+# 6. Compare with the critical batch of your problem and your optimizer. Beyond it no rate brings the accuracy of a
+#    small batch back in the same epochs: use a smaller batch, or train longer.
 # 7. Several seeds, mean and spread, last epoch, test images. A difference inside its interval is not one.
 #
 # ## Summary
@@ -464,12 +495,12 @@ result = saved("C29")
 # - $K$ workers with the same per-worker batch make $1/K$ of the updates an epoch. That lowers accuracy where updates
 #   are what is missing; the comparison at equal updates tells.
 # - A schedule in updates changes its meaning with the number of workers. A schedule in epochs does not.
-# - At a fixed rate the path of an epoch shrinks about as $1/K$: faster while noise rules, slower where gradients stay
-#   longer in runs of fewer updates.
+# - At a fixed rate the path of an epoch shrinks about as $1/K$: in theory it shrinks faster while noise rules, which we
+#   have not seen, and slower where gradients stay longer in runs of fewer updates.
 # - The best rate grows with the global batch and levels off. The bend is the critical batch size, whose order of
 #   magnitude the noise scale tells.
-# - Sharp minima are a matter of updates and rate as much as of batch size: read such a comparison with its training
-#   losses.
+# - Large batches end in sharper minima here, and most of that goes away at equal updates. Read such a comparison with
+#   its training losses.
 #
 # ## Questions
 #
@@ -493,9 +524,9 @@ result = saved("C29")
 # <details><summary>Question 3: you double the workers, and the path of an epoch falls to almost exactly half. What does
 # that tell you of the noise scale?</summary>
 #
-# Little. *If* the gradient itself is as long as before, noise is already small in the gradient of the batch. But a run of
-# fewer updates is at an earlier stage, where gradients can be longer, and that hides what averaging takes away. Measure
-# the noise scale itself (notebook 01). (With Adam it tells you less still: noise does not make its updates longer in the
-# first place.)
+# Little. *If* the gradient itself is as long as before, noise is already small in the gradient of the batch. But a run
+# of fewer updates is at an earlier stage, where gradients can be longer, and that hides what averaging takes away.
+# Measure the noise scale itself (notebook 01). (With Adam it tells you less still: noise does not make its updates
+# longer in the first place.)
 #
 # </details>

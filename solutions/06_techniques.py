@@ -103,10 +103,12 @@ show(
 #
 # ## Batch normalisation, when every worker has its own batch
 #
+# ![](drawings/batch_norm.svg)
+#
 # A batch normalisation layer subtracts a batch's mean and divides by its standard deviation, channel by channel (Ioffe
 # and Szegedy 2015, arXiv:1502.03167). It makes the loss much less sensitive to the size of the weights, so training
-# stands higher rates. That is welcome here: it is what the later scripts build on. But it has nothing to do with several
-# workers as such. It would help one worker, too.
+# stands higher rates. That is welcome here: it is what the later scripts build on. But it has nothing to do with
+# several workers as such. It would help one worker, too.
 #
 # What is new with several workers is the question *whose batch?* There are two answers.
 #
@@ -115,6 +117,14 @@ show(
 # | **local** | each worker's own images | nothing | no |
 # | **synchronised** | all workers' images together | an exchange in every such layer, forward and backward | yes |
 #
+# How much do the workers' means differ? Make their batches smaller:
+
+# %%
+from lessons import explore
+
+explore("statistics")
+
+# %% [markdown]
 # Local is what you get if you do nothing. Goyal et al. 2017 (arXiv:1706.02677) even recommend it: then the per-worker
 # batch, over which is normalised, stays the same however many workers join, and so does the function that is minimised.
 # Hoffer et al. 2017 (arXiv:1705.08741) did it on purpose on a *single* machine, as "ghost batches", and saw better
@@ -126,8 +136,8 @@ show(
 # as there are workers, of which only rank 0's is saved.
 #
 # **What to look at:** accuracy from small ghost batches on the left to fully synchronised on the right. All points have
-# the same global batch, the same updates and the same rate. Where several seeds have been run: is the line outside of its
-# own error bars?
+# the same global batch, the same updates and the same rate. Where several seeds have been run: is the line outside of
+# its own error bars?
 
 # %%
 runs = live("C30", device=device, seed=seed)
@@ -137,10 +147,12 @@ result = saved("C30")
 # %% [markdown]
 # Two effects pull in different directions. Statistics of few images are noisy, and noise regularises: that can *raise*
 # test accuracy. But if there are very few, noise costs accuracy, and the running statistics fit the batches less well.
-# Compare the panel on the right: a training loss that rises towards small ghost batches while accuracy stays is the sign
-# of the first effect. As far as the intervals lie near zero, the practical answer is: do not pay for
-# synchronised statistics, unless accuracy falls at the left end of the figure and your per-worker batch is as small, or
-# it is smaller than any that was measured. (Detection and segmentation networks with two images a worker are the usual example.)
+# The panel on the right shows the first effect: the
+# training loss rises towards small batches, while the accuracy stays.
+#
+# So from 32 images on each worker, no difference was seen, and you need not pay for synchronised statistics. Smaller
+# batches were not measured here. (Detection and segmentation networks with two images a worker are the usual
+# example.)
 #
 # ## A scaled rate, and the first updates
 #
@@ -149,6 +161,8 @@ result = saved("C30")
 # place, **as long as the gradient hardly changes on the way**. When is that least true? At the very beginning. The
 # weights are random, the loss falls steeply, and the gradient turns within a few updates. A step that is harmless after
 # an epoch can make the loss many times larger at the first update.
+#
+# ![](drawings/warmup_and_decay.svg)
 #
 # So the rate begins at its base value and climbs to the scaled one over the first epochs. This is **gradual warmup**
 # (Goyal et al. 2017, section 2.2). Two things to get right: it climbs a little with *every update*, and it ends at $K$
@@ -184,10 +198,10 @@ show(
 # rate at once ("scaled"); and at eight times that rate after a warmup. SGD does so from two base rates, a low and a
 # higher one, and Adam from its usual one.
 #
-# **What to look at.** On the left the loss of each update, for SGD at the higher rate: the grey-lined level in the middle
-# panel is what guessing gets, $\ln 10$. A loss far above it is not "slow progress", it is a network that is confidently
-# wrong. There, too, whether warmup lowers that peak or only moves it to a later update. In the middle, with the same
-# markers, the highest loss for each optimizer and base rate. On the right, what is left of it at the end.
+# **What to look at.** On the left the loss of each update, for SGD at the higher rate: the grey-lined level in the
+# middle panel is what guessing gets, $\ln 10$. A loss far above it is not "slow progress", it is a network that is
+# confidently wrong. There, too, whether warmup lowers that peak or only moves it to a later update. In the middle, with
+# the same markers, the highest loss for each optimizer and base rate. On the right, what is left of it at the end.
 
 # %%
 runs = live("C31", device=device, seed=seed)
@@ -195,23 +209,25 @@ runs = live("C31", device=device, seed=seed)
 result = saved("C31")
 
 # %% [markdown]
-# Theory expected trouble mainly for SGD at high rates, and a cure by warmup. Read the verdict by optimizer:
+# Theory expected trouble mainly for SGD at high rates, and a cure by warmup. This is what came out:
 #
-# - **SGD, lower rate.** The scaled rate is near the largest rate that works at the beginning. Here warmup can help: a
-#   little later larger rates work, too. If it takes the early peak away, and yet the accuracies with and without it end
-#   together, then the network got over the peak by itself.
-# - **SGD, higher rate.** The scaled rate is far above that. If the peak is as high with warmup as without, only later,
-#   then the rate was too high for *any* moment of this training. Warmup is a bridge over a bad beginning. It does not
-#   make a rate good that is too high throughout. And if the peak is lower, but the accuracy still below the base
-#   rate's, then warmup has helped and not cured.
-# - **Adam.** It is said to be safe, because its steps cannot exceed about the rate, however large the gradient. True, but
-#   eight times the rate *is* eight times the step, in every weight at once; and Adam's estimates of the gradient's size
-#   rest on a handful of batches at the start. See whether that was safe, and how much of a loss warmup wins back.
+# - **SGD, lower rate.** Scaling pays: {{c31_low_base}} % become {{c31_low_scaled}} %. Warmup takes an early peak of the
+#   loss away, from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with it,
+#   {{c31_low_warm}} %. The network gets over the peak by itself.
+# - **SGD, higher rate.** Eight times this rate is too much: {{c31_high_base}} % become {{c31_high_scaled}} %. With
+#   warmup the peak falls from {{c31_high_peak}} to {{c31_high_peak_warm}} nats, and the accuracy rises to
+#   {{c31_high_warm}} %. Warmup has helped, and not cured. Notebook 07 clips the gradients and lets the rate decay, and
+#   there the same network trains well at an even higher peak rate.
+# - **Adam.** It is said to be safe, because its steps are never much longer than the rate, however large the gradient.
+#   (After a sudden spike they can be a few times as long.) But eight times the rate *is* eight times the step, in every
+#   weight at once; and Adam's estimates of the gradient's size rest on a handful of batches at the start. It was not
+#   safe: {{c31_adam_base}} % become {{c31_adam_scaled}} %. Here warmup is the cure, and brings back {{c31_adam_warm}}
+#   %. The peak of the loss falls from {{c31_adam_peak}} to {{c31_adam_peak_warm}} nats.
 #
-# And compare both with *base*. If the base rate wins on the right, then for this short training linear scaling has not
-# paid, with or without warmup. If the scaled rate with warmup wins, the base rate was too low for so few updates.
-# Scaling is a rule for where to look first. The best rate still has to be searched for (notebook 05, and the table of
-# rules for each optimizer there).
+# Now compare with *base*. Of the three, linear scaling has paid once: where the base rate was too low for so few
+# updates. With Adam and warmup it ends about level. With SGD's higher rate it ends far below. Scaling is a rule for
+# where to look first. The best rate still has to be searched for (notebook 05, and the table of rules for each
+# optimizer there).
 #
 # ## When the rate changes, the velocity remembers the old one
 #
@@ -225,9 +241,9 @@ result = saved("C31")
 #
 # $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
 #
-# With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole step
-# changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate, and these fade
-# with $m^t$: with $m = 0.9$ it takes some tens of updates until the new rate is really in force. Goyal et al. 2017
+# With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole
+# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate, and these
+# fade with $m^t$: with $m = 0.9$ it takes some tens of updates until the new rate is really in force. Goyal et al. 2017
 # (section 3) therefore multiply $v$ by $\eta_{\text{new}} / \eta_{\text{old}}$ when the rate changes. They call this
 # **momentum correction**.
 
@@ -278,7 +294,8 @@ result = saved("C24")
 # rate *rises*, since a velocity that is too short for the new rate can make training unstable. One may also argue the
 # other way: the uncorrected velocity makes an abrupt rise gradual, like a tiny warmup. And after a fall, the
 # uncorrected velocity goes on with steps of the old length for a while, so the benefit of the lower rate comes late.
-# See which of these the numbers support.
+# Our numbers support this last one: after the fall, the loss is higher
+# without correction. After the rise, no difference was seen.
 #
 # What it means for your programs:
 #
@@ -289,8 +306,8 @@ result = saved("C24")
 #
 # ## A step length for each layer: LARS and LAMB
 #
-# One rate serves all layers. Is that reasonable? Train for ten updates with Adam and compare each layer's last step with
-# the layer's own weights.
+# One rate serves all layers. Is that reasonable? Train for ten updates with Adam and compare each layer's last step
+# with the layer's own weights.
 
 
 # %%
@@ -318,8 +335,10 @@ for name, (weight, step) in adam.items():
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Look at the last column. Relative to what it has, one layer moves several times as far as another. Raise the rate for a
-# larger batch, and the layer with the largest share is likely to break first. It then limits the rate of all the others.
+# Look at the last column. Relative to what it has, one layer moves several times as far as another. The authors of LARS
+# suppose the following: if you raise the rate for a larger batch, the layer with the largest share breaks first, and so
+# it limits the rate of all the others. We have not tested that by itself. In notebook 07, one clip of the whole
+# gradient brings back most of what LAMB does, and it treats all layers alike.
 #
 # The idea of **LARS** (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and **LAMB** (You et al. 2019, arXiv:1904.00962):
 # let every layer's step be the same *share* of its weights. Scale the update by the **trust ratio**:
@@ -331,10 +350,10 @@ Markdown("\n".join(rows))
 #
 # (For LARS $\eta$ is the global rate times a trust coefficient, about 0.001 in the paper.)
 #
-# Work LAMB through on small numbers first. Weights $w = (3, 4)$, so $\lVert w \rVert = 5$. Adam's direction $r = (1, 0)$,
-# decay $\lambda = 0.5$. Then $r + \lambda w = (2.5, 2)$, which has length $\sqrt{10.25}$, and the trust ratio is
-# $5 / \sqrt{10.25}$, about 1.56. With $\eta = 0.01$ the step has length $0.01 \cdot 5 = 0.05$: one hundredth of the
-# weights, *whatever the gradient was*.
+# Work LAMB through on small numbers first. Weights $w = (3, 4)$, so $\lVert w \rVert = 5$. Adam's direction
+# $r = (1, 0)$, decay $\lambda = 0.5$. Then $r + \lambda w = (2.5, 2)$, which has length $\sqrt{10.25}$, and the trust
+# ratio is $5 / \sqrt{10.25}$, about 1.56. With $\eta = 0.01$ the step has length $0.01 \cdot 5 = 0.05$: one hundredth
+# of the weights, *whatever the gradient was*.
 
 
 # %% exercise="trust_ratio"
@@ -399,13 +418,27 @@ show(
 #   without exchanging anything more. Computed before averaging, it would be a mistake.
 # - **LAMB still needs warmup**, and in practice a decay at the end. With constant rate each layer keeps moving by the
 #   same share, and never settles.
-# - **Implementations differ** in what they adapt, whether they clip the global gradient first, correct the bias, or bound
-#   the weight norm (see the note in `lamb.py`). "We used LAMB" does not describe an experiment.
+# - **Implementations differ** in what they adapt, whether they clip the global gradient first, correct the bias, or
+#   bound the weight norm (see the note in `lamb.py`). "We used LAMB" does not describe an experiment.
 #
 # Is it better? For its first purpose, BERT with batches of tens of thousands, its authors cut training from days to 76
-# minutes. But Nado et al. 2021 (arXiv:2102.06356) repeated large-batch results with Nesterov momentum and Adam, tuned as
-# carefully, and found that these keep up. So a LAMB arm without a tuned SGD arm beside it proves little. Notebook 07 has
-# both.
+# minutes. But Nado et al. 2021 (arXiv:2102.06356) repeated large-batch results with Nesterov momentum and Adam, tuned
+# as carefully, and found that these keep up. So a LAMB arm without a tuned SGD arm beside it proves little. Notebook 07
+# has both.
+#
+# One warning. `cifar_lamb.py` as it stands scales its rate and never lets it fall. On eight workers it reaches
+# {{c32_lamb}} %, and the script without any technique reaches {{c32_base}} %. With a searched rate and a decay, LAMB
+# reaches {{c32_lamb_tuned}} %. Notebook 07 shows how.
+#
+# ## A recipe
+#
+# 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
+#    running statistics.
+# 2. Write the schedule in epochs: a warmup over the first quarter of a short run, and then a decay to zero.
+# 3. Search the peak rate on a grid, from the base rate to $K$ times the base rate.
+# 4. Clip the gradient of all weights together, after the exchange.
+# 5. Compare with LAMB at a searched rate, with the same warmup and decay.
+# 6. Compare several seeds on test images, and count the updates.
 #
 # ## The corrections of "ImageNet in 1 hour", as one checklist
 #
@@ -417,7 +450,7 @@ show(
 # | rate | base rate times $K$ | each image keeps its influence | C20, 05 |
 # | warmup | climb from the base to the scaled rate over the first epochs | the early gradient turns too fast | C31, here |
 # | momentum | correct the velocity when the rate changes, if it has absorbed the rate | or the old rate lives on | C24, here |
-# | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones; its last scale in a residual block starts at 0 (our small network does not do this) | the loss then does not depend on $K$, and blocks begin as identities | C30, here |
+# | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones (our own addition); its last scale in a residual block starts at 0 (our small network does not do this) | the loss then does not depend on $K$, and blocks begin as identities | C30, here |
 # | aggregation | divide the sum of the workers' losses by $Kn$, not by $n$; sum once, average once | or the rate is scaled twice | C01, C23, 03 |
 # | weight decay | scale the rate, not the loss | a factor on the loss alone, or on the decay alone, changes the balance of the two | C23, 03 |
 # | shuffling | one shuffle an epoch for all, divided among the workers | or some images come often and others never | C25, 03 |
@@ -429,8 +462,8 @@ show(
 # - With $K$ workers there are fewer updates, and every technique here makes an update go further without breaking.
 # - Batch normalisation needs two decisions: whose statistics train (local is the default), and whose are saved (average
 #   them).
-# - Warmup bridges a bad beginning. It does not make a rate good that is too high throughout, and SGD and Adam fail
-#   differently.
+# - Warmup bridges a bad beginning, and lets you use a larger peak rate (Kalra and Barkeshli 2024, arXiv:2406.09405). It
+#   does not help at every rate, and SGD and Adam fail differently.
 # - Momentum correction concerns optimizers whose velocity has absorbed the rate. PyTorch's has not.
 # - LARS and LAMB make each layer's step a share of its weights, by the trust ratio. They are another meaning of "rate",
 #   and have to be compared with optimizers that were tuned as well.
@@ -439,8 +472,8 @@ show(
 #
 # <details><summary>A colleague adds warmup and the loss still spikes, only later. What do you tell them?</summary>
 #
-# That the rate which warmup leads up to is too high, at least with this optimizer and network. A longer warmup may get
-# through, since the landscape changes while the rate climbs; if the spike just moves along with it, lower the rate.
+# That there are three things to try. A longer warmup may get through, because the landscape changes while the rate
+# climbs. Clipping the gradients may cut off the spike. If neither helps, lower the rate that warmup leads up to.
 #
 # </details>
 #
@@ -448,8 +481,8 @@ show(
 # SGD, and what for LAMB?</summary>
 #
 # The network's output does not change: the normalisation divides the 10 out. Its gradient with respect to these weights
-# is a tenth. So SGD's step relative to the weights shrinks a hundred times. LAMB's step is a share of the weights: it is
-# ten times as long, and relative to them the same.
+# is a tenth. So SGD's step relative to the weights shrinks a hundred times. LAMB's step is a share of the weights: it
+# is ten times as long, and relative to them the same.
 #
 # </details>
 #
@@ -457,7 +490,7 @@ show(
 # was averaged over all workers. Why can the saved file do worse or better than reported?</summary>
 #
 # With local batch normalisation every worker has running statistics of its own. If they are not averaged before
-# evaluation, each worker evaluated its shard of the test images with its own network, and the mean of these accuracies is
-# not that of rank 0's network.
+# evaluation, each worker evaluated its shard of the test images with its own network, and the mean of these accuracies
+# is not that of rank 0's network.
 #
 # </details>

@@ -64,20 +64,21 @@ show(
 )
 
 # %% [markdown]
-# What it took is the syllabus of this course. Larger batches, so rate scaling and warmup (Goyal). Batches so large that
-# one rate for all layers no longer did: LARS (You). Half-precision numbers, so less to compute and to send (Jia). An
-# all-reduce that knows how the machines are wired, and an input pipeline that keeps up. From Goyal to the last row the
-# batch grew about as much as the number of processors: each kept a batch of a similar size. How far this can go is
-# limited by the critical batch size (notebook 05).
+# What it took is the syllabus of this course. Larger batches, so rate scaling and warmup (Goyal). Rates for each layer:
+# LARS (You). Akiba reached the same batch of 32,768 with one rate for all layers, and a warmup that begins with
+# RMSprop. Half-precision numbers, so less to compute and to send (Jia). An all-reduce that knows how the machines are
+# wired, and an input pipeline that keeps up. From Goyal to the last row the batch grew about as much as the number of
+# processors: each kept a batch of a similar size. How far this can go is limited by the critical batch size (notebook
+# 05).
 #
-# These results could be repeated, for a simple reason. There is **one fixed target** on images that were not trained on,
-# the batch and the processors are named, and the recipe is in the paper. A record does hide how many trials its rates
-# took. But nobody has to guess what was measured.
+# These results could be repeated, for a simple reason. There is **one fixed target** on images that were not trained
+# on, the batch and the processors are named, and the recipe is in the paper. A record does hide how many trials its
+# rates took. But nobody has to guess what was measured.
 #
 # ## A published table
 #
-# An open bootcamp on distributed deep learning (S4 of notebook 99) teaches with five scripts that train a small ResNet on
-# CIFAR-10, the network that we have been using. Its convergence notebook reports, after 12 epochs with 512 images a
+# An open bootcamp on distributed deep learning (S4 of notebook 99) teaches with five scripts that train a small ResNet
+# on CIFAR-10, the network that we have been using. Its convergence notebook reports, after 12 epochs with 512 images a
 # worker, the training accuracy on V100 GPUs; on A100 GPUs each row comes out within about a point of it:
 #
 # | what | GPUs | accuracy |
@@ -90,8 +91,8 @@ show(
 # | with LAMB | 8 | 81 % |
 #
 # It tells a good story: eight GPUs ruin the accuracy, and technique after technique brings it back, until it is better
-# than ever. The techniques are those of the records, and the bootcamp deserves credit for publishing its scripts with the
-# numbers. That is what lets us ask: **is this what the scripts measured?**
+# than ever. The techniques are those of the records, and the bootcamp deserves credit for publishing its scripts with
+# the numbers. That is what lets us ask: **is this what the scripts measured?**
 #
 # Take a minute before you read on. You have one number a row. What would you want to know?
 
@@ -104,8 +105,8 @@ show(
 #    random seed. So all eight draw the *same* images, and average eight equal gradients.
 # 2. **An epoch is cut short.** The number of updates is divided by eight all the same. With one GPU, 12 epochs are
 #    1,164 updates; with eight, 144.
-# 3. **Two rows are one program.** The script of "batch normalisation" and that of "a scaled learning rate and warmup" are
-#    the same file. So the former already scales its rate and warms it up.
+# 3. **Two rows are one program.** The script of "batch normalisation" and that of "a scaled learning rate and warmup"
+#    are the same file. So the former already scales its rate and warms it up.
 # 4. **The rows differ by more than their names say.** The baseline has its batch normalisation commented out; the LAMB
 #    row has it. The LAMB script also leaves the seed out, so its workers draw *different* images: a second change.
 # 5. **The accuracy is that of training images**, as its text says, of one run on each kind of GPU. The test images are
@@ -172,12 +173,13 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 
 # %%
 small = live("C32", device=device, seed=seed, variants=("8-base", "8-bn", "8-same-bn"))
+for arm in small:
+    print(f"{arm:10} {100 * np.mean(accuracies(small, arm)):.1f} % of the test images are right")
 
 # %% [markdown]
-# Now the full experiment. Arms without a run are named, and "not measured yet" in the tables: they give no verdict.
-# Read it in pairs, along the table above. For each pair ask first whether the intervals of the spread leave a
-# difference at all. (With batch normalisation the first epochs' points are lower than the network deserves: after $n$
-# updates $0.9^n$ of its running statistics is still their start, a quarter after an epoch of eight workers.)
+# Now the full experiment. Each bar shows what one change does to the accuracy. (With batch normalisation the first
+# epochs' points are lower than the network deserves: after $n$ updates $0.9^n$ of its running statistics is still their
+# start, a quarter after an epoch of eight workers.)
 
 # %%
 full = saved("C32")
@@ -230,7 +232,9 @@ PAIRS = (
     ("data order, with batch norm", "8-same-bn", "8-bn"), ("rate", "8-bn", "8-scaled"),
     ("warmup", "8-scaled", "8-warmup"), ("data order, with warmup", "8-same-warmup", "8-warmup"),
     ("warmup, equal batches", "8-same-scaled", "8-same-warmup"),
+    ("rate and warmup together", "8-bn", "8-warmup"),
     ("LAMB, eight workers", "8-warmup", "8-lamb"), ("LAMB, one worker", "1-bn", "1-lamb"),
+    ("all of it, tuned LAMB on eight workers", "1-bn", "8-lamb-0.03"),
 )  # fmt: skip
 
 
@@ -297,8 +301,8 @@ if arms:
 #
 # How much tuning is enough? SGD is here twice. `8-sgd` has a tuned rate and nothing else. `8-clipped` also has its
 # gradient clipped: where the norm of the mean gradient, over all weights together, is above 1, the gradient is scaled
-# down to 1 (Pascanu et al. 2012, arXiv:1211.5063; with Horovod it goes where notebook 04 says). That is one line, and it
-# has a reason. LAMB's step is a share of each layer's weights, however large the gradient. SGD's is as large as the
+# down to 1 (Pascanu et al. 2012, arXiv:1211.5063; with Horovod it goes where notebook 04 says). That is one line, and
+# it has a reason. LAMB's step is a share of each layer's weights, however large the gradient. SGD's is as large as the
 # gradient is, and this network's are large while it is new: a rate that is right later breaks it in the first epochs.
 #
 # One seed chose each optimizer's rate; the chosen ones have been run with all seeds.
@@ -338,11 +342,11 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 
 # %% [markdown]
 # Read the three lines one after the other. The first two end at the same LAMB, the last two begin at the same SGD;
-# `8-lamb` is LAMB as its script has it. With the first line alone you could write that LAMB is far better, with the last
-# alone that SGD is. **Whoever tunes one optimizer and takes the other as it comes can prove anything.** The second line
-# is the fairest of the three, and it is not the last word either. Nado et al. tuned more: momentum, the length of the
-# warmup, weight decay, label smoothing, and for all optimizers. That clipping helped SGD does not show that such tuning
-# would close the rest of the distance, nor that it would not.
+# `8-lamb` is LAMB as its script has it. With the first line alone you could write that LAMB is far better, with the
+# last alone that SGD is. **Whoever tunes one optimizer and takes the other as it comes can prove anything.** The second
+# line is the fairest of the three, and it is not the last word either. Nado et al. tuned more: momentum, the length of
+# the warmup, weight decay, label smoothing, and for all optimizers. That clipping helped SGD does not show that such
+# tuning would close the rest of the distance, nor that it would not.
 #
 # Look at the bars, too. The rate that is chosen without clipping has by far the longest: the seed that chose it did not
 # see that it lies at an edge, where another seed can break. Choosing by one run is cheap, and partly luck; a mean over
@@ -350,22 +354,22 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 #
 # ## How to read this, fairly
 #
-# - **The drop of the naive row.** Compare `1-base` with `8-same-base` and `8-base`. Both make an eighth of the updates.
-#   How far both end below `1-base` is what missing updates cost, the larger batch of `8-base` aside. How far `8-base`
-#   ends above `8-same-base` is what sharding wins back: its gradient rests on eight times the images, so it has less
-#   noise. If the two end near each other, sharding wins nothing here. If not, a part of the published drop comes from
-#   the missing shards. Compare `8-same-bn` with `8-bn` in the same way.
-# - **Batch normalisation** helps one GPU, too: see `1-base` and `1-bn`. If it does more with eight workers, ask whether
-#   workers are the reason: `8-same-base` and `8-same-bn` compute what *one* worker computes, in an eighth of the updates.
-#   If it does much there as well, it is the few updates that need it.
-# - **Scaling and warmup.** With Adam, a rate that is eight times as large is a bold step (notebook 06). Above its table
-#   the bootcamp shows the scaled rate without warmup, 53 %, and advises to run that cell several times. Beside the 65 %
-#   with warmup this is its one pair that changes a single thing, though on one batch in eight copies. See whether it
-#   comes back: `8-same-scaled` and `8-same-warmup`, then `8-scaled` and `8-warmup`, on test images.
-# - **LAMB.** The published row changed the optimizer and, as its script leaves the seed out, the data: its workers drew
-#   different images, so its gradient rests on eight times as many. Compare ours with the tuned SGD arms before you give
-#   LAMB the credit. And if `8-lamb` ends far below the tuned LAMB arms, look at its schedule: its scaled rate lies among
-#   theirs, but it never falls (notebook 06).
+# - **The drop of the naive row.** Eight workers as published end {{c32_naive}} points below one. Shards return
+#   {{c32_shards}} of these points, because the gradient then rests on eight times the images. The rest is what missing
+#   updates cost: all eight-worker rows make an eighth of them.
+# - **Batch normalisation** brings one worker {{c32_bn_one}} points, and eight workers {{c32_bn_eight}}. With the same
+#   images on all workers it brings {{c32_bn_same}}. There the eight compute what *one* worker computes, in an eighth of
+#   the updates. So it is mostly the few updates that need it, and not the workers.
+# - **Scaling and warmup.** The rate times eight costs {{c32_scaled}} points, and warmup brings {{c32_warmup}} back.
+#   Together they change the accuracy by {{c32_both}} points ({{c32_both_interval}}), and no difference is seen. So
+#   warmup repairs what scaling broke. The bootcamp's own pair, 53 and 65 %, is real: with the same images on all
+#   workers, warmup brings {{c32_warmup_same}} points here.
+# - **LAMB** as its script has it ends at {{c32_lamb}} %, below the naive {{c32_base}} %. Its scaled rate never falls
+#   (notebook 06). With a searched rate, warmup and decay it reaches {{c32_lamb_tuned}} %. SGD with the same schedule, a
+#   searched rate and clipped gradients reaches {{c32_clipped}} %.
+# - **The end of the story.** One worker with batch normalisation reaches {{c32_bn}} %. Eight workers with tuned LAMB,
+#   who make an eighth of the updates, reach {{c32_lamb_tuned}} %. The difference is {{c32_end}} points
+#   ({{c32_end_interval}}): no difference is seen. **The accuracy is back.**
 #
 # What the published table **could not show**, whatever its numbers had been:
 #
@@ -400,16 +404,16 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 #
 # Less than one would like. A difference of a point can come from chance alone, and rounding can make most of it. Both
 # runs have the same seed, so they differ only by what a GPU does not repeat exactly. Other seeds would differ more; how
-# much, one pair does not tell. So no difference of about a point in this table means anything, and larger ones need more
-# seeds.
+# much, one pair does not tell. So no difference of about a point in this table means anything, and larger ones need
+# more seeds.
 #
 # </details>
 #
 # <details><summary>You are given a script whose workers all use one seed and do not shard. How do you notice from its
 # output alone?</summary>
 #
-# The workers' losses, before they are averaged, agree to the last digit. And with more workers nothing changes but the
-# number of updates.
+# The workers' losses, before they are averaged, agree to many digits. (Rounding may differ in the last ones.) And with
+# more workers nothing changes but the number of updates.
 #
 # </details>
 #

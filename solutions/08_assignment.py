@@ -20,20 +20,11 @@
 # ## The task
 #
 # The starter trains one network, a ResNet-9, on one worker, in plain PyTorch. Make four workers train **one** network
-# with Horovod, each on its own shard, and bring it to the target on test images that your program never sees. The
-# grader starts it with this command, with values of its own:
+# with Horovod. If you do it right, each worker computes on a quarter of the images, all four hold equal weights after
+# every update, and the network reaches a target on test images that your program never sees.
 #
-#     horovodrun -np 4 python train.py --data-dir D --output-dir O --epochs E --batch-size B --seed S
-#
-# - `B` is the per-worker batch: images a worker uses for one update.
-# - Images come through `Split.batch` of `cifar.data` (`load` gives two `Split`s, and `batches` calls it): that is how the
-#   grader sees which images were used.
-# - Weights change in the `step()` of an optimizer of `torch.optim` (`cifar.lamb.Lamb` is one), after `loss.backward()`:
-#   that is how it sees updates. Updates by hand, as in notebook 03, count as none.
-# - `O/model.pt` is the state dict of `ResNet9(width=16)`; `O/metrics.jsonl` has a line an epoch. `cifar.training` writes
-#   both; take care *which worker* does.
-# - The data that the grader hands out is re-keyed: classes renumbered, colours changed, other test images kept secret. A
-#   network trained elsewhere is worth nothing there.
+# A grader starts your program with four workers and watches what they do. It judges what it sees, and it does not
+# believe what your program prints.
 
 # %% tags=["parameters"]
 folder, profile = "my_assignment", "fast"
@@ -48,6 +39,31 @@ from lessons.assignment import begin
 program = begin(folder)
 print(f"your program: {program}")
 print(program.read_text())
+
+# %% [markdown]
+# ## A way to get there
+#
+# Take one step at a time, and look whether you see what you should.
+#
+# 1. **Start four workers.** Start Horovod, and take the device that belongs to this worker. Seed each worker
+#    differently for distortions. *You should see:* four processes that all train by themselves.
+# 2. **Make them one.** Send worker 0's weights to all, and wrap the optimizer, so that all workers apply the mean
+#    gradient. *You should see:* equal weights on all workers, after every update.
+# 3. **Divide the images.** Give each worker its shard of one shuffle, equally many images each. Why equally many? A
+#    worker with one batch more waits for the others, and they do not come. *You should see:* an epoch has a quarter of
+#    the updates.
+# 4. **Choose the rate.** The base rate is meant for one worker. Scale it by the number of workers, warm it up, and keep
+#    the starter's decay. Count the schedule's updates for four workers, too. *You should see:* a rate that climbs, and
+#    then falls.
+# 5. **Normalise as one.** Batch norm's running statistics differ from worker to worker. Make them one before you test.
+# 6. **Report as one.** Average the loss over the workers, and count right answers over all their parts of the test
+#    images. One worker writes the files.
+#
+# Notebooks 05 to 07 showed that a rate times four is no law. Why does the assignment ask for it? It is the usual
+# recipe, together with a warmup and a decay, and for this network it reaches the target. And the rates show the grader
+# that your program knows how many workers there are.
+#
+# Run it yourself first, small: `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`.
 
 # %% [markdown]
 # ## What is asked
@@ -85,19 +101,21 @@ for name in ("fast", "full"):
 # Training on more images than that costs the target, and with it the pass. A run has up to five times as long as the
 # reference needs on this machine.
 #
-# ## A way to get there
+# ## The rules
 #
-# 1. Start Horovod, take the device that belongs to this worker, and seed each worker differently for distortions.
-# 2. Wrap the optimizer, so that all workers apply the mean gradient, and send worker 0's weights to all.
-# 3. Give each worker its shard of one shuffle, equally many images each. Why equally many? A worker with one batch more
-#    waits for the others, and they do not come.
-# 4. Four workers take a quarter of the updates. What should the learning rate do, and how should it begin? The starter's
-#    schedule decays; yours also has to warm up. Count its updates for four workers, too.
-# 5. Batch norm's running statistics differ from worker to worker. Make them one before you test.
-# 6. Average the loss over the workers, and count right answers over all their parts of the test images; one worker
-#    writes.
+# The grader starts your program with this command, and fills in values of its own:
 #
-# Run it yourself first, small: `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`.
+#     horovodrun -np 4 python train.py --data-dir D --output-dir O --epochs E --batch-size B --seed S
+#
+# - `B` is the per-worker batch: images a worker uses for one update.
+# - Images come through `Split.batch` of `cifar.data` (`load` gives two `Split`s, and `batches` calls it): that is how
+#   the grader sees which images were used.
+# - Weights change in the `step()` of an optimizer of `torch.optim` (`cifar.lamb.Lamb` is one), after `loss.backward()`:
+#   that is how it sees updates. Updates by hand, as in notebook 03, count as none.
+# - `O/model.pt` is the state dict of `ResNet9(width=16)`; `O/metrics.jsonl` has a line an epoch. `cifar.training`
+#   writes both; take care *which worker* does.
+# - The data that the grader hands out is re-keyed: classes renumbered, colours changed, other test images kept secret.
+#   A network trained elsewhere is worth nothing there.
 
 # %% tags=["solution"]
 # Only the solved notebook has this cell: the reference in place of a learner's program.
@@ -133,9 +151,10 @@ report["points"]
 #
 # ## The certificate
 #
-# The same check in JupyterLab's terminal is `python -m grader check my_assignment`. After a pass you see a preview of the
-# certificate, which nobody has signed. The real one is signed when your instructor has graded your program. Whoever gets
-# it can test it with `python -m grader verify FILE --issuer institution.json`, which also notices if it was changed.
+# The same check in JupyterLab's terminal is `python -m grader check my_assignment`. After a pass you see a preview of
+# the certificate, which nobody has signed. The real one is signed when your instructor has graded your program. Whoever
+# gets it can test it with `python -m grader verify FILE --issuer institution.json`, which also notices if it was
+# changed.
 #
 # ## Handing in
 #
@@ -151,9 +170,9 @@ report["points"]
 #
 # <details><summary>Your program reaches the target, but the line about averaging is red. How can that be?</summary>
 #
-# One worker may have done all of the work, while the others idled or reported what they did not do. (In the fast profile,
-# with its low target, workers that train alone, each on its shard, can get there too.) The network is good; distributed
-# training did not happen.
+# One worker may have done all of the work, while the others idled or reported what they did not do. (In the fast
+# profile, with its low target, workers that train alone, each on its shard, can get there too.) The network is good;
+# distributed training did not happen.
 #
 # </details>
 #

@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 09 Beyond one machine
 #
-# **After this notebook you will be able to** start workers on several computers, keep a run alive when one of them fails,
-# estimate how many workers are worth having, and read PyTorch's own DDP as fluently as Horovod.
+# **After this notebook you will be able to** start workers on several computers, keep a run alive when one of them
+# fails, estimate how many workers are worth having, and read PyTorch's own DDP as fluently as Horovod.
 #
-# **Time:** 45 minutes on 2 CPU cores. About five of them are waiting. **Builds on:** the ring all-reduce of notebook 03,
-# notebook 04, and the warmup of notebook 06.
+# **Time:** 45 minutes on 2 CPU cores. About five of them are waiting. **Builds on:** the ring all-reduce of notebook
+# 03, notebook 04, and the warmup of notebook 06.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -25,8 +25,8 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # %% [markdown]
 # ## Several hosts
 #
-# A **host** is a computer that takes part in a run. Nothing in a program changes when there are several. The launcher is
-# told which hosts to use, and how many workers to start on each:
+# A **host** is a computer that takes part in a run. Nothing in a program changes when there are several. The launcher
+# is told which hosts to use, and how many workers to start on each:
 #
 #     horovodrun -np 4 -H alpha:2,beta:2 python train.py
 #
@@ -103,9 +103,9 @@ two = on_two_hosts()
 #   have gone on, Horovod does not use this host for some time: here, for 3 to 6 seconds. Without this option, it never
 #   uses the host again.
 #
-# The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills a
-# worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta ends
-# as well, so four workers become two. What should happen to the learning rate?
+# The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
+# a worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta
+# ends as well, so four workers become two. What should happen to the learning rate?
 
 # %%
 elastic = on_two_hosts("a worker is killed", seed=seed)
@@ -124,16 +124,16 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 #
 #     rate = args.lr * warmup_factor(done, 3 * len(train), hvd.size())
 #
-# This is the warmup of notebook 06. It climbs from the base rate to `hvd.size()` times the base rate, over three epochs.
-# With two workers the global batch is half as large, so it climbs to twice the base rate only. The rate falls when beta
-# is lost, and jumps up when it is back. A careful program would climb again in small steps, because a jump of the rate
-# is what warmup wants to avoid. You may see a lower test accuracy in the epoch after the jump.
+# This is the warmup of notebook 06. It climbs from the base rate to `hvd.size()` times the base rate, over three
+# epochs. With two workers the global batch is half as large, so it climbs to twice the base rate only. The rate falls
+# when beta is lost, and jumps up when it is back. A careful program would climb again in small steps, because a jump of
+# the rate is what warmup wants to avoid. You may see a lower test accuracy in the epoch after the jump.
 #
 # What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
-# worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power failure.
-# It starts again after the second epoch. A *cut cable* is put back after the second epoch. A *host leaves* when the
-# script stops printing it, for example because the owner of the host needs it. After the second epoch, the script prints
-# it again.
+# worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power
+# failure. It starts again after the second epoch. A *cut cable* is put back after the second epoch. A *host leaves*
+# when the script stops printing it, for example because the owner of the host needs it. After the second epoch, the
+# script prints it again.
 
 # %%
 from benchmarks import hosts
@@ -156,8 +156,8 @@ for name in (hosts.CALM, *hosts.TROUBLES):
     print(f"    images of an epoch that were left out: {lost}; that were used twice: {twice}")
 
 # %% [markdown]
-# - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A commit
-#   copies the weights, so it takes time as well.
+# - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A
+#   commit copies the weights, so it takes time as well.
 # - **The pause after a failure** is mostly waiting. We watched a few runs. One or two workers noticed at once that
 #   their connection to the killed worker was closed. They stopped exchanging, but nobody told the others. The others
 #   waited for numbers that did not come, and gave up after 30 seconds. After a cut cable no worker noticed anything.
@@ -173,8 +173,8 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 #   after the runs. Updates that were made again count once.
 # - **We saw no loss of accuracy.** No run with trouble ended outside the range of the runs in which nothing went wrong.
 #   But this range is wide, and three runs of five short epochs would not show a small loss.
-# - **Alpha must not die.** `horovodrun` runs there, and the run ends with it. So start `horovodrun` on a computer that is
-#   unlikely to fail, for example one that does not train. And still save checkpoints on disk.
+# - **Alpha must not die.** `horovodrun` runs there, and the run ends with it. So start `horovodrun` on a computer that
+#   is unlikely to fail, for example one that does not train. And still save checkpoints on disk.
 #
 # PyTorch's own launcher, `torchrun`, goes another way. Started on each host with `--nnodes 1:2 --max-restarts 3`, it
 # accepts one or two hosts. When a host is lost, it ends *all* workers, and starts the program again on the hosts that
@@ -193,47 +193,57 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # workers wait for each other, as ours do. **Before you read on, guess:** is that so?
 #
 # We need a measure. A worker computes for a part of its time, and waits for the rest. If 64 workers compute for a third
-# of their time, they do the work of 21 workers that never wait. We call workers **worth having** as long as they compute
-# for at least half of their time.
+# of their time, they do the work of 21 workers that never wait. We call workers **worth having** as long as they
+# compute for at least half of their time.
 #
 # Let us count what an update costs. The workers compute their gradients, and then they exchange them in a ring. The
 # exchange costs time in three ways:
 #
-# - **Messages.** In a ring of $K$ workers, each worker sends $2(K-1)$ messages, one after the other. Each message takes a
-#   time $\alpha$ on its way, even if it is empty. This time is called the **latency**.
+# - **Messages.** In a ring of $K$ workers, each worker sends $2(K-1)$ messages, one after the other. Each message takes
+#   a time $\alpha$ on its way, even if it is empty. This time is called the **latency**.
 # - **Bytes.** Each byte takes a time $\beta$. If the gradient has $n$ bytes, each message carries $n/K$ of them.
-# - **Agreeing.** Horovod begins an exchange only when all workers have told each other that they are ready. We call this
-#   time $\gamma$. It comes once for each exchange.
+# - **Agreeing.** Horovod begins an exchange only when all workers have told each other that they are ready. We call
+#   this time $\gamma$. It comes once for each exchange.
 #
 # All three together (Hockney 1994 for $\alpha$ and $\beta$):
 #
 # $$t(K, n) = \gamma + 2(K-1)\,\alpha + 2\,\frac{K-1}{K}\,n\,\beta.$$
 #
-# Take an example. A worker computes for 100 ms, and a message takes $\alpha$ = 1 ms. With 51 workers there are 2 x 50 = 100
-# messages, one after the other. They take 100 ms. So the workers wait as long as they compute, even if the bytes cost
-# nothing. With 101 workers they wait twice as long. The bytes behave better: $(K-1)/K$ is 1/2 for two workers, and never
-# more than 1.
+# ![](drawings/bandwidths.svg)
 #
-# One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for example
-# because its computer does something else. Such a worker is called a **straggler**. The more workers there are, the more
-# often at least one of them is slow.
+# Take an example. A worker computes for 100 ms, and a message takes $\alpha$ = 1 ms. With 51 workers there are 2 x 50 =
+# 100 messages, one after the other. They take 100 ms. So the workers wait as long as they compute, even if the bytes
+# cost nothing. With 101 workers they wait twice as long. The bytes behave better: $(K-1)/K$ is 1/2 for two workers, and
+# never more than 1.
 #
+# One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for
+# example because its computer does something else. Such a worker is called a **straggler**. The more workers there are,
+# the more often at least one of them is slow.
+#
+# Choose a network, a link and a batch, and see how many workers are worth having:
+
+# %%
+from lessons import explore
+
+explore("efficiency")
+
+# %% [markdown]
 # We measure all this here. Two and four real workers exchange gradients of several sizes. From the times we find the
 # $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker trains our small network for many updates.
 # This shows how often an update is slow, and by how much.
 #
-# We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as one
-# of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. We do not train the
-# much larger ResNet-50 either. For each image it computes about 340 times as much as our network. Its gradient has about
-# 53 times as many bytes. Faster machines are simulated in the same way: on a processor that is 100 times as
-# fast, an update takes a hundredth of the time.
+# We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as
+# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. We do not
+# train the much larger ResNet-50 either. For each image it computes about 340 times as much as our network. Its
+# gradient has about 53 times as many bytes. Faster machines are simulated in the same way: on a processor that is 100
+# times as fast, an update takes a hundredth of the time.
 #
 # In the figure, the horizontal axis is the number of workers. The vertical axis is the share of its time in which a
 # worker computes. At 1.0 it never waits. The black line is one half. **Where a coloured line is below it, workers wait
 # more than they compute.** Each coloured line is a case: a network, and how much faster the machines are than here.
 
 # %%
-from lessons import live, saved
+from lessons import live, saved, show
 
 runs = live("C14", device=device, seed=seed)
 
@@ -251,23 +261,74 @@ result = saved("C14")
 #
 # - **A faster processor, the same links:** fewer workers are worth having. A gradient is ready sooner, but its exchange
 #   takes as long as before.
-# - **A network that computes more for each of its parameters:** more workers are worth having. A larger batch per worker
-#   helps in the same way. This is why people want large batches, and so it is the reason for all of notebook 06.
+# - **A network that computes more for each of its parameters:** more workers are worth having. A larger batch per
+#   worker helps in the same way. This is why people want large batches, and so it is the reason for all of notebook 06.
 # - **Faster messages:** far more workers are worth having. See the last two cases.
 #
 # It has been done, too. Goyal and others (2017) trained ResNet-50 on 8 GPUs and on 256. With 32 times as many GPUs they
 # were about 29 times as fast. Remember one more thing: more workers also mean a larger global batch. Notebook 05 showed
 # how that can make the learning worse.
 #
-# Our $\alpha$ is much larger than in a cluster. Horovod looks for work only once a millisecond, and four workers take turns
-# on few cores. In a cluster, a message takes some microseconds. If $\gamma$ comes out as 0 here, this does not mean that
-# agreeing is free. We measured two and four workers only. From these, the fit cannot tell well which time comes once for
-# each exchange, and which comes once for each message.
+# Our $\alpha$ is much larger than in a cluster. Horovod looks for work only once a millisecond, and four workers take
+# turns on few cores. In a cluster, a message takes some microseconds. If $\gamma$ comes out as 0 here, this does not
+# mean that agreeing is free. We measured two and four workers only. From these, the fit cannot tell well which time
+# comes once for each exchange, and which comes once for each message.
 #
 # In a real cluster things are better than in this figure, for two more reasons. Much of the exchange happens while the
 # workers still compute (notebook 04). And a ring is not the only way. In a **tree**, pairs of workers add their
 # gradients, then pairs of pairs, and so on. The sum comes back the same way. That takes about $2 \log_2 K$ messages one
 # after the other: 20 instead of 2,046 for 1,024 workers.
+
+# %% [markdown]
+# ### Does such a model know real clusters?
+#
+# The model above was fitted on one machine. Take the same ideas, and put published constants in place of ours: how fast
+# a GPU trains alone, how many weights the network has, how fast the links are, and how the library groups its
+# gradients. Then the model should foresee what others have measured on clusters that we have never seen.
+#
+# Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
+# GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries. **Before you look,
+# guess:** how far will the predictions be off?
+
+# %%
+from benchmarks.speed import where_it_pays
+
+picture = where_it_pays.picture()
+show(picture.figure, picture.alt, picture.caption)
+
+# %% [markdown]
+# {{clusters_within}} of {{clusters_count}} predictions are within 20 % of what was published, and half of them are
+# within {{clusters_median}} %. Is that good? Somebody who always says "no time is lost" has a median error of
+# {{clusters_guess}} %. The model knows where the time goes. It misses most where something else takes time: reading the
+# images, or a very large layer whose gradient is ready last. The page `docs/where_it_pays.md` has all rows, and the
+# source of each constant.
+#
+# ### Which technique for which link?
+#
+# In notebook 04 most techniques of communication brought nothing, because the loopback of one machine is fast. Slow
+# links change that. In the next experiment, the workers train on hosts whose links carry 50 Mbit/s to 10 Gbit/s. Each
+# line is a way to exchange gradients:
+#
+# - **one group**: all gradients at once, after the backward pass. This is the plain way.
+# - **four groups**, and **DDP**: the exchange begins during the backward pass.
+# - **float16**: half the bytes.
+# - **the largest 1 %** (top-k): each worker sends the largest values only, and adds the others to its next gradient.
+# - **PowerSGD**: a matrix of gradients is replaced by the product of two thin ones (Vogels and others 2019,
+#   arXiv:1905.13727).
+# - **batch 4 times as large**, **4 batches an update**, **8 local updates**: fewer exchanges for the same images.
+
+# %%
+result = saved("links")
+
+# %% [markdown]
+# On the fastest link the lines lie together. The slower the link, the more it matters how often the workers exchange,
+# and how many bytes. At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and the two ways
+# that compress keep most of it.
+#
+# This is speed alone. A compressed gradient is not the gradient, and local updates are not those of one worker. Whether
+# the accuracy suffers is a question of its own.
+#
+# ### A larger batch
 #
 # What does a larger batch per worker bring? We take $\alpha$, $\beta$ and $\gamma$ from your run above, and our small
 # network. We assume that nobody is slow, and that an image takes as long in any batch. Change the batches, or make
@@ -365,9 +426,9 @@ print(f"relative difference of the weights after ten updates: {difference:.1e}")
 assert difference < 1e-12
 
 # %% [markdown]
-# A number in double precision has about 16 digits. So a relative difference of 1e-16 or less means that the weights agree in
-# all digits. The two libraries may add the gradients in another order, and then the last digit may differ. Read the two
-# programs side by side:
+# A number in double precision has about 16 digits. So a relative difference of 1e-16 or less means that the weights
+# agree in all digits. The two libraries may add the gradients in another order, and then the last digit may differ.
+# Read the two programs side by side:
 #
 # | what | Horovod | PyTorch DDP |
 # | --- | --- | --- |
@@ -385,20 +446,21 @@ assert difference < 1e-12
 # | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #
-# Two differences are easy to miss. Horovod's all-reduce takes the mean, PyTorch's takes the sum. And `DistributedSampler`
-# **pads**: if the images cannot be divided evenly among the workers, it repeats some of them. A test accuracy is then
-# slightly wrong, unless you count each image once.
+# Two differences are easy to miss. Horovod's all-reduce takes the mean, PyTorch's takes the sum. And
+# `DistributedSampler` **pads**: if the images cannot be divided evenly among the workers, it repeats some of them. A
+# test accuracy is then slightly wrong, unless you count each image once.
 #
-# Do not confuse DDP with the older `torch.nn.DataParallel`. That is one process with several threads. It copies the network
-# to all GPUs for every batch, and it works on one host only. PyTorch's own documentation advises to use DDP instead.
+# Do not confuse DDP with the older `torch.nn.DataParallel`. That is one process with several threads. It copies the
+# network to all GPUs for every batch, and it works on one host only. PyTorch's own documentation advises to use DDP
+# instead.
 #
 # ### The ending
 #
-# Two lines of the DDP program look as if they could go: `import torch.distributed.nn` and `del wrapped`. Take one of them
-# out, and the program still trains and saves. But in some launches a worker crashes at the very end, after all its work
-# is done. The last line that you see is `terminate called without an active exception`. We launched the program many
-# times. The program called "late import" lacks the import at the top. `DistributedDataParallel(net)` then imports the
-# module itself, after the group has been made:
+# Two lines of the DDP program look as if they could go: `import torch.distributed.nn` and `del wrapped`. Take one of
+# them out, and the program still trains and saves. But in some launches a worker crashes at the very end, after all its
+# work is done. The last line that you see is `terminate called without an active exception`. We launched the program
+# many times. The program called "late import" lacks the import at the top. `DistributedDataParallel(net)` then imports
+# the module itself, after the group has been made:
 
 # %%
 from benchmarks import endings
@@ -412,32 +474,42 @@ for name in ("with_ddp", endings.LATE):
 # weights are whole, because the crash comes after that. But the launcher reports a failed run, and a script that waits
 # for success stops.
 #
-# Why does it crash? `init_process_group` makes a **process group**: the object through which a worker talks to the others.
-# It has threads of its own, which exchange the gradients. A thread may still be at work while Python shuts down. Python
-# then stops it in the middle of its C++ code, and the whole process aborts. So the threads must end before. This is what
-# `dist.destroy_process_group()` is for. But it ends them only if no other object still refers to the group. Two may:
+# Why does it crash? `init_process_group` makes a **process group**: the object through which a worker talks to the
+# others. It has threads of its own, which exchange the gradients. A thread may still be at work while Python shuts
+# down. Python then stops it in the middle of its C++ code, and the whole process aborts. So the threads must end
+# before. This is what `dist.destroy_process_group()` is for. But it ends them only if no other object still refers to
+# the group. Two may:
 #
 # - **The DDP wrapper** refers to it. So delete the wrapper first. If your training is a function, its variables go when
 #   it returns. Then call `dist.destroy_process_group()` after that.
 # - **The module `torch.distributed.nn`** keeps a reference if it is imported while there is a group.
-#   `DistributedDataParallel(net)` imports it. If you have imported it before `init_process_group`, there was no group yet,
-#   and it keeps nothing.
+#   `DistributedDataParallel(net)` imports it. If you have imported it before `init_process_group`, there was no group
+#   yet, and it keeps nothing.
 #
 # We tried this with Gloo on CPUs only.
 #
 # ### A network that is larger than a GPU
 #
-# DDP and Horovod need the whole network on each worker. If it does not fit there, cut it. There are three ways:
+# ![](drawings/memory.svg)
 #
-# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. Notebook 03 cut a network in two like this. The
-#   batch is cut into small parts, called micro-batches. While the second GPU works on the first part, the first GPU works
-#   on the second part, so that both are busy.
+# DDP and Horovod keep the whole network on each worker, with its gradients and the optimizer's state. This is called
+# *replicated* data parallelism. There are three ways to need less. In all of them, there is one process for each GPU:
+#
+# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. Notebook 03 cut a network in two like this.
+#   The batch is cut into small parts, called micro-batches. While the second GPU works on the first part, the first GPU
+#   works on the second part, so that both are busy.
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer.
-# - **ZeRO** (Rajbhandari and others 2019; in PyTorch: FSDP, Zhao and others 2023): each GPU keeps only a share of the weights
-#   and of the optimizer's state, and fetches the rest when it needs it.
+# - **ZeRO** (Rajbhandari and others 2019; in PyTorch: FSDP, Zhao and others 2023) is still data parallelism. Each
+#   worker has images of its own. But it keeps only a share of the weights, the gradients and the optimizer's state.
+#   Before a layer computes, the workers gather its weights (an all-gather). After the backward pass, each worker gets
+#   the mean gradient of its own share only (a reduce-scatter). These are the two halves of the ring of notebook 03. So
+#   the bytes are those of an all-reduce, and half as many once more, because the weights are gathered twice: for the
+#   forward and for the backward pass.
 #
-# In the first two ways a worker spans several GPUs. With two GPUs for each worker, local rank 0 takes GPUs 0 and 1, and
-# local rank 1 takes GPUs 2 and 3.
+# Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. With 64 GPUs, for instance,
+# 8 groups can share the data, and the 8 processes of a group can share each layer. A process has one rank in each
+# direction: one that says which images it gets, and one that says which part of the layers it has. Tensor parallelism
+# exchanges activations in each layer, so its group stays inside one host, where the links are fast.
 #
 # ## Summary
 #
@@ -453,9 +525,9 @@ for name in ("with_ddp", endings.LATE):
 #
 # <details><summary>You double the per-worker batch. Which terms of the cost of an update change?</summary>
 #
-# Computing takes about twice as long. The exchange takes as long as before, because the gradient has four bytes for each
-# parameter, whatever the batch. So workers spend a larger share of their time computing. What a larger batch does to
-# learning is the subject of notebooks 05 and 06.
+# Computing takes about twice as long. The exchange takes as long as before, because the gradient has four bytes for
+# each parameter, whatever the batch. So workers spend a larger share of their time computing. What a larger batch does
+# to learning is the subject of notebooks 05 and 06.
 #
 # </details>
 #
@@ -468,8 +540,8 @@ for name in ("with_ddp", endings.LATE):
 #
 # <details><summary>Every worker is late now and then. Why does that hurt 1,000 workers more than 10?</summary>
 #
-# Each update waits for the slowest. If each worker is late once in 1,000 updates, ten workers wait in about one update of
-# a hundred. A thousand workers wait in most of them.
+# Each update waits for the slowest. If each worker is late once in 1,000 updates, ten workers wait in about one update
+# of a hundred. A thousand workers wait in most of them.
 #
 # </details>
 #

@@ -27,13 +27,20 @@
 # ## Gradient descent, noise, and batch sizes
 #
 # - Bottou, Curtis, Nocedal: *Optimization methods for large-scale machine learning*, 2018. arXiv:1606.04838
-# - Dauphin and others: *Identifying and attacking the saddle point problem in high-dimensional non-convex optimization*,
-#   2014. arXiv:1406.2572
+# - Dauphin and others: *Identifying and attacking the saddle point problem in high-dimensional non-convex
+#   optimization*, 2014. arXiv:1406.2572
 # - Ge, Huang, Jin, Yuan: *Escaping from saddle points: online stochastic gradient for tensor decomposition*, 2015.
 #   arXiv:1503.02101
 # - Mandt, Hoffman, Blei: *Stochastic gradient descent as approximate Bayesian inference*, 2017. arXiv:1704.04289
 # - McCandlish, Kaplan, Amodei, and others: *An empirical model of large-batch training*, 2018. arXiv:1812.06162
 # - Shallue and others: *Measuring the effects of data parallelism on neural network training*, 2018. arXiv:1811.03600
+# - Zhang and others: *Which algorithmic choices matter at which batch sizes? Insights from a noisy quadratic model*,
+#   2019. arXiv:1907.04164
+# - Zhang and others: *How does critical batch size scale in pre-training?*, 2024. arXiv:2410.21676
+# - Merrill and others: *Critical batch size revisited: a simple empirical approach to large-batch language model
+#   training*, 2025. arXiv:2505.23971
+# - Du, Jin, Lee, Jordan, Poczos, Singh: *Gradient descent can take exponential time to escape saddle points*, 2017.
+#   arXiv:1705.10412
 # - Smith, Kindermans, Ying, Le: *Don't decay the learning rate, increase the batch size*, 2017. arXiv:1711.00489
 # - Keskar and others: *On large-batch training for deep learning: generalization gap and sharp minima*, 2016.
 #   arXiv:1609.04836
@@ -63,21 +70,28 @@
 # - Rajbhandari, Rasley, Ruwase, He: *ZeRO: memory optimizations toward training trillion parameter models*, 2019.
 #   arXiv:1910.02054
 # - Zhao and others: *PyTorch FSDP: experiences on scaling fully sharded data parallel*, 2023. arXiv:2304.11277
+# - Vogels, Karimireddy, Jaggi: *PowerSGD: practical low-rank gradient compression for distributed optimization*, 2019.
+#   arXiv:1905.13727
+# - Stich, Cordonnier, Jaggi: *Sparsified SGD with memory* (top-k with error feedback), 2018. arXiv:1809.07599
+# - Douillard and others: *DiLoCo: distributed low-communication training of language models*, 2023. arXiv:2311.08105
 # - Grattafiori and others: *The Llama 3 herd of models* (section 3.3.4 counts interruptions), 2024. arXiv:2407.21783
 #
 # ## Techniques for large batches
 #
 # - Goyal and others: *Accurate, large minibatch SGD: training ImageNet in 1 hour*, 2017. arXiv:1706.02677
-# - Ioffe, Szegedy: *Batch normalization: accelerating deep network training by reducing internal covariate shift*, 2015.
-#   arXiv:1502.03167
-# - Pascanu, Mikolov, Bengio: *On the difficulty of training recurrent neural networks* (clipping), 2012. arXiv:1211.5063
+# - Ioffe, Szegedy: *Batch normalization: accelerating deep network training by reducing internal covariate shift*,
+#   2015. arXiv:1502.03167
+# - Pascanu, Mikolov, Bengio: *On the difficulty of training recurrent neural networks* (clipping), 2012.
+#   arXiv:1211.5063
 # - Kingma, Ba: *Adam: a method for stochastic optimization*, 2014. arXiv:1412.6980
 # - Malladi, Lyu, Panigrahi, Arora: *On the SDEs and scaling rules for adaptive gradient algorithms*, 2022.
 #   arXiv:2205.10287
 # - You, Gitman, Ginsburg: *Large batch training of convolutional networks* (LARS), 2017. arXiv:1708.03888
-# - You and others: *Large batch optimization for deep learning: training BERT in 76 minutes* (LAMB), 2019. arXiv:1904.00962
-# - Nado and others: *A large batch optimizer reality check: traditional, generic optimizers suffice across batch sizes*,
-#   2021. arXiv:2102.06356
+# - You and others: *Large batch optimization for deep learning: training BERT in 76 minutes* (LAMB), 2019.
+#   arXiv:1904.00962
+# - Kalra, Barkeshli: *Why warmup the learning rate? Underlying mechanisms and improvements*, 2024. arXiv:2406.09405
+# - Nado and others: *A large batch optimizer reality check: traditional, generic optimizers suffice across batch
+#   sizes*, 2021. arXiv:2102.06356
 # - Jia and others: *Highly scalable deep learning training system with mixed-precision: training ImageNet in four
 #   minutes*, 2018. arXiv:1807.11205
 # - You, Zhang, Hsieh, Demmel, Keutzer: *ImageNet training in minutes*, 2017. arXiv:1709.05011

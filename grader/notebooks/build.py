@@ -12,15 +12,23 @@ changes there are lost. A lesson has these kinds of cells:
     # %% locked="four_workers"    The cell is code that nbgrader restores if a learner changes it. It is worth 100
                                   points, and earns as many of them as its last expression says.
 
+`{{c04_one}}` in a text is the number with this name in `solutions/numbers.json`.
+
+A line `![](drawings/ring.svg)` in a text is a drawing of `solutions/drawings`. The notebook holds the drawing itself,
+so it is there wherever the notebook is opened.
+
 An exercise becomes three cells of nbgrader: the locked statement, the answer, and the locked check on public test
 cases. The check earns the exercise's points. No cell id is drawn at random, so two builds write the same bytes.
 """
 
 import ast
+import base64
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import jupytext
 import nbformat
@@ -36,6 +44,8 @@ from grader.exercises.scoring import ALONE
 REPOSITORY = Path(__file__).resolve().parents[2]
 SOLUTIONS, NOTEBOOKS = REPOSITORY / "solutions", REPOSITORY / "notebooks"
 ORIGIN = "<!-- Generated from solutions/{} by python -m grader build: a change here is lost. -->\n\n"
+DRAWING = re.compile(r"^!\[\]\(drawings/([\w.]+)\)$", re.MULTILINE)  # a drawing has a line of its own
+NUMBER = re.compile(r"\{\{(\w+)\}\}")  # a number of `numbers.json`, by its name
 STUB = '# Your code here, in place of the next line.\nraise NotImplementedError("it is not written yet")'
 MARKERS = ("BEGIN SOLUTION", "END SOLUTION")  # nbgrader removes the lines between these markers
 SOLUTION = "solution"  # learners do not get a cell with this tag
@@ -59,6 +69,9 @@ def solved(path: Path) -> NotebookNode:
     """Return the notebook of a lesson with its answers. Raises LessonError."""
     written = jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells
     cells = [made for at, cell in enumerate(written, 1) for made in _expanded(cell, _place(path, at))]
+    for cell in (cell for cell in cells if cell.cell_type == "markdown"):
+        cell.source = NUMBER.sub(lambda found: _number(path, found[1]), cell.source)
+        cell.source = DRAWING.sub(lambda found: "![{}]({})".format(*drawing(path, found[1])), cell.source)
     opening = next((cell for cell in cells if cell.cell_type == "markdown"), None)
     if opening is None:
         raise LessonError(f"{_name(path)}: a lesson needs a markdown cell to open with")
@@ -144,6 +157,25 @@ def _expanded(cell: NotebookNode, place: str) -> Iterator[NotebookNode]:
         metadata["nbgrader"] = _nbgrader(locked, points=LOCKED_POINTS)
     new = new_code_cell if cell.cell_type == "code" else new_markdown_cell
     yield new(cell.source, metadata=metadata)
+
+
+def drawing(path: Path, name: str) -> tuple[str, str]:
+    """Return the words that a drawing has for a screen reader, and its content as an address. Raises LessonError."""
+    file = path.parent / "drawings" / name
+    if not file.is_file():
+        raise LessonError(f"{_name(path)}: there is no drawing drawings/{name}")
+    content = file.read_bytes()
+    words = ElementTree.fromstring(content).get("aria-label")
+    return words, f"data:image/svg+xml;base64,{base64.b64encode(content).decode()}"
+
+
+def _number(path: Path, name: str) -> str:
+    """Return a number that a lesson's text names. `lessons.findings` writes the file of numbers from the results."""
+    file = path.parent / "numbers.json"
+    known = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if name not in known:
+        raise LessonError(f"{_name(path)}: there is no number {{{{{name}}}}} in {file.name}")
+    return known[name]
 
 
 def _known(id: str, place: str) -> Exercise:

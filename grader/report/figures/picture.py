@@ -17,13 +17,13 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.patches import Patch
 
+from cifar.support import palette
 from grader.common.contract import WORKERS
 
 WIDTH = 360  # units; a picture is about as wide as a phone, and letters are 10.5 units high
 
-# These are the colours of the images' owners. They are the same in light and dark mode. In grey print, too, they go
-# from dark to light.
-WORKER_COLORS = ("#0b3c8c", "#b3450f", "#23a094", "#f2bd3b")
+# These are the colours of the images' owners. They are the same in light and dark mode.
+WORKER_COLORS = tuple(colour.fill for colour in palette.WORKERS)
 SEVERAL_COLOR, NOBODY_COLOR = "#000000", "#ffffff"
 NOBODY, SEVERAL, NO_IMAGE = -1, WORKERS, WORKERS + 1  # these numbers stand in place of an owner's rank
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from cifar.support import palette
 from grader.common import contract
 from grader.common.contract import WORKERS, Profile
 from grader.grading import grade
@@ -28,6 +29,7 @@ from grader.run.launch import Run
 from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import First, Worker
 from tests.grader.report.test_timeline import trace
+from tests.support.contrast import contrast, luminance
 from tests.support.right_run import PROFILE, metrics, outside, right_run, run
 
 SECRET = "the instructor's key"
@@ -368,18 +370,6 @@ def test_an_endless_run_costs_little_more(tmp_path: Path):
     assert seconds < 8 and size < 500_000
 
 
-def luminance(color: str) -> float:
-    """Return the relative luminance, 0 to 1, of a colour `#rrggbb` (WCAG 2.2)."""
-    parts = [int(color[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
-    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-
-
-def contrast(one: str, other: str) -> float:
-    low, high = sorted((luminance(one), luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
 def theme_colors(theme: str) -> dict[str, str]:
     template = (Path(html_report.__file__).parent / "html_report.html").read_text()
     blocks = re.findall(r":root \{(.*?)\}", template, flags=re.DOTALL)
@@ -395,6 +385,12 @@ def test_words_and_lines_stand_out_from_their_paper(theme: str):
         assert contrast(colors[kind], colors["paper"]) >= 4.5 and contrast(colors[kind], colors[f"{kind}-card"]) >= 4.5
     for line in [name for name in colors if name.startswith("worker-")]:
         assert contrast(colors[line], colors["card"]) >= 3, line
+
+
+def test_workers_have_the_colours_that_they_have_everywhere_in_the_course():
+    light, dark = theme_colors("light"), theme_colors("dark")
+    for rank, colour in enumerate(palette.WORKERS):
+        assert (light[f"worker-{rank}"], dark[f"worker-{rank}"]) == (colour.line, colour.dark_line)
 
 
 def test_dots_of_the_shards_can_be_told_apart_in_grey():

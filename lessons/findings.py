@@ -1,0 +1,316 @@
+"""The numbers that the lessons' texts give, read from the saved results, and what must be true for their sentences.
+
+A text writes a number as `{{c04_one}}`. `python -m lessons.findings` writes all numbers to `solutions/numbers.json`,
+and `make build` puts them into the notebooks. SENTENCES holds the words of a text that are true of the saved results,
+but might not be true of new ones. A test fails and names the sentence if that happens.
+"""
+
+import functools
+import json
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks import claims, speed
+from benchmarks.claims.lesson_01 import c28_critical_batch_size as c28
+from benchmarks.claims.lesson_03 import c05_smaller_local_batch as c05
+from benchmarks.claims.lesson_05 import c04_time_to_accuracy as c04
+from benchmarks.claims.lesson_05 import c06_decay_by_epoch as c06
+from benchmarks.claims.lesson_05 import c15_path_of_an_epoch as c15
+from benchmarks.claims.lesson_05 import c20_learning_rate_scaling as c20
+from benchmarks.claims.lesson_05 import c29_sharp_minima as c29
+from benchmarks.claims.lesson_06 import c24_momentum_correction as c24
+from benchmarks.claims.lesson_06 import c30_ghost_batch_norm as c30
+from benchmarks.claims.lesson_06 import c31_warmup as c31
+from benchmarks.claims.lesson_07 import c32_techniques as c32
+from benchmarks.experiment import results, runner
+from benchmarks.experiment.claim import Runs
+from benchmarks.experiment.intervals import Difference, difference, paired
+from benchmarks.methods import published
+from benchmarks.speed import where_it_pays
+from benchmarks.speed.comparisons import links
+from cifar.data import updates_per_epoch
+from grader.common.atomic_write import write_whole
+from grader.notebooks.build import SOLUTIONS
+
+NUMBERS_FILE = SOLUTIONS / "numbers.json"
+
+
+class Sentence(NamedTuple):
+    """Words of a lesson, as they stand in its text, and whether the saved results agree with them."""
+
+    lesson: str
+    words: str
+    true: Callable[[], bool]
+
+
+@functools.cache
+def runs(id: str) -> Runs:
+    """The saved runs of a claim."""
+    return runner.saved(claims.get(id)).runs
+
+
+def _points(accuracies: list[float]) -> str:
+    return f"{100 * np.mean(accuracies):.1f}"
+
+
+def _size(difference: Difference) -> str:
+    """How far the mean is from zero, in points."""
+    return f"{100 * abs(difference.mean):.1f}"
+
+
+def _interval(difference: Difference) -> str:
+    """The interval in points, without its sign."""
+    low, high = sorted(abs(100 * end) for end in (difference.low, difference.high))
+    return f"{low:.1f} to {high:.1f}"
+
+
+def _falling(size: int, equal: str) -> Difference:
+    return c04.gap(runs("C04"), "falling", size, equal)
+
+
+def _time() -> Difference:
+    return c04.ahead(runs("C04"), "falling", 4)
+
+
+def _c04() -> dict[str, str]:
+    found, settings = runs("C04"), c04.CLAIM.settings
+    batch, images, epochs = settings["batch_size"], settings["images"], settings["epochs"]
+    one, four = (updates_per_epoch(images, batch, size) for size in (1, 4))
+    return {
+        "c04_one": _points(c04.last(found, "falling-1")),
+        "c04_four": _points(c04.last(found, "falling-4-epochs")),
+        "c04_four_updates": _points(c04.last(found, "falling-4-updates")),
+        "c04_one_quarter": _points(c04.last(found, "falling-1-quarter")),
+        "c04_loss": _size(_falling(4, "epochs")), "c04_loss_interval": _interval(_falling(4, "epochs")),
+        "c04_gain": _size(_falling(4, "updates")), "c04_gain_interval": _interval(_falling(4, "updates")),
+        "c04_time": _size(_time()), "c04_time_interval": _interval(_time()),
+        "c04_images": f"{images:,}", "c04_batch": str(batch), "c04_global": str(4 * batch), "c04_epochs": str(epochs),
+        "c04_epoch_one": str(one), "c04_epoch_four": str(four),
+        "c04_updates_one": str(epochs * one), "c04_updates_four": str(epochs * four),
+    }  # fmt: skip
+
+
+def _other_05() -> dict[str, str]:
+    found, gains = runs("C06"), {start: c06.gain(runs("C06"), start) for start in c06.STARTS}
+    sharp = c29.sharper(runs("C29"), "large-updates")
+    return {
+        "c06_base": _size(gains["base"]), "c06_scaled": _size(gains["scaled"]),
+        "c06_one": _points(c06.last_accuracy(found, "one")),
+        "c15_sgd": f"{np.mean(c15.powers(runs('C15'), 'sgd')):.2f}",
+        "c15_adam": f"{np.mean(c15.powers(runs('C15'), 'adam')):.2f}",
+        "c20_critical": f"{c20.fit(runs('C20'))[1]:.0f}",
+        "c28_critical": f"{np.mean(c28.finding(runs('C28')).critical):.0f}",
+        "c28_noise": f"{np.mean(c28.finding(runs('C28')).noise):.0f}",
+        "c29_loss_epochs": f"{_mean('C29', 'large-epochs', 'train_loss'):.3f}",
+        "c29_loss_updates": f"{_mean('C29', 'large-updates', 'train_loss'):.3f}",
+        "c29_loss_small": f"{_mean('C29', 'small', 'train_loss'):.3f}",
+        "c29_times_updates": f"{np.exp(sharp.mean):.1f}",
+        "c29_epochs": _points(_of("C29", "large-epochs", "test_accuracy")),
+        "c29_updates": _points(_of("C29", "large-updates", "test_accuracy")),
+        "c29_small": _points(_of("C29", "small", "test_accuracy")),
+    }  # fmt: skip
+
+
+def _of(id: str, variant: str, name: str) -> list[float]:
+    """A value of each seed."""
+    return [run[name] for run in runs(id)[variant]]
+
+
+def _mean(id: str, variant: str, name: str) -> float:
+    return float(np.mean(_of(id, variant, name)))
+
+
+def _c31() -> dict[str, str]:
+    found, told = runs("C31"), {}
+    for short, name in (("low", "sgd-0.005"), ("high", "sgd-0.02"), ("adam", "adam-0.001")):
+        for end, mode in (("base", "base"), ("scaled", "scaled"), ("warm", "warmup")):
+            told[f"c31_{short}_{end}"] = _points(c31.accuracies(found, f"{name}-{mode}"))
+        told[f"c31_{short}_peak"], told[f"c31_{short}_peak_warm"] = (
+            f"{np.median([c31.peak(run) for run in found[f'{name}-{mode}']]):.1f}" for mode in ("scaled", "warmup")
+        )
+    return told
+
+
+def _c32_change(before: str, after: str) -> Difference:
+    return difference(*(c32.accuracies(runs("C32"), variant) for variant in (after, before)))
+
+
+CHANGES = {
+    "naive": ("1-base", "8-same-base"), "shards": ("8-same-base", "8-base"), "bn_one": ("1-base", "1-bn"),
+    "bn_eight": ("8-base", "8-bn"), "bn_same": ("8-same-base", "8-same-bn"), "scaled": ("8-bn", "8-scaled"),
+    "warmup": ("8-scaled", "8-warmup"), "both": ("8-bn", "8-warmup"),
+    "warmup_same": ("8-same-scaled", "8-same-warmup"), "end": ("1-bn", c32.CHOSEN["lamb"]),
+}  # fmt: skip
+ENDS = {
+    "base": "8-base", "bn": "1-bn", "lamb": "8-lamb", "lamb_tuned": c32.CHOSEN["lamb"],
+    "clipped": c32.CHOSEN["clipped"],
+}  # fmt: skip
+
+
+def _c32() -> dict[str, str]:
+    found = {f"c32_{name}": _size(_c32_change(*pair)) for name, pair in CHANGES.items()}
+    found |= {f"c32_{name}": _points(c32.accuracies(runs("C32"), variant)) for name, variant in ENDS.items()}
+    for name in ("both", "end"):
+        change = _c32_change(*CHANGES[name])
+        found[f"c32_{name}"] = f"{100 * change.mean:+.1f}"
+        found[f"c32_{name}_interval"] = f"{100 * change.low:.1f} to {100 * change.high:.1f}"
+    return found
+
+
+def _clusters() -> dict[str, str]:
+    found = where_it_pays.summary(list(published.measurements()))
+    return {
+        "clusters_within": str(found["within"]), "clusters_count": str(found["count"]),
+        "clusters_median": found["median"].removesuffix(" %"),
+        "clusters_guess": found["guess_median"].removesuffix(" %"),
+    }  # fmt: skip
+
+
+def numbers() -> dict[str, str]:
+    """All numbers of the texts, by name."""
+    return _c04() | _other_05() | _c31() | _c32() | _clusters()
+
+
+LESSON_03 = "03_data_parallelism_by_hand"
+LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", "07_famous_results"
+LESSON_09 = "09_beyond_one_machine"
+SENTENCES = (
+    Sentence(
+        LESSON_03, "on this machine it is too small to be seen",
+        lambda: not any(c05.price(runs("C05"), size, "_alone").seen for size in ("2_workers", "4_workers")),
+    ),
+    Sentence(
+        LESSON_03, "Compared with images drawn at random, no difference was seen.",
+        lambda: not paired(
+            _of("C25", "one shuffle", "test_accuracy"), _of("C25", "with replacement", "test_accuracy")
+        ).seen,
+    ),
+    Sentence(LESSON_05, "It is lower again.", lambda: _falling(4, "epochs").high < 0),
+    Sentence(LESSON_05, "points *more* than one worker reaches", lambda: _falling(4, "updates").low > 0),
+    Sentence(
+        LESSON_05, "At equal steps, more images in each step are better here",
+        lambda: _falling(2, "updates").low > 0 and _falling(4, "updates").low > 0,
+    ),
+    Sentence(LESSON_05, "points ahead in the same time", lambda: _time().low > 0),
+    Sentence(LESSON_05, "points behind for the same images", lambda: _falling(4, "epochs").high < 0),
+    Sentence(
+        LESSON_05, "With two workers no difference was seen at equal epochs",
+        lambda: not _falling(2, "epochs").seen and not c04.gap(runs("C04"), "constant", 2, "epochs").seen,
+    ),
+    Sentence(
+        LESSON_05, "Keyed by step, the four workers end higher",
+        lambda: all(c06.gain(runs("C06"), start).high < 0 for start in c06.STARTS),
+    ),
+    Sentence(
+        LESSON_05, "From the scaled rate, both schedules end far below it",
+        lambda: max(
+            np.mean(c06.last_accuracy(runs("C06"), f"scaled-{key}")) for key in ("by-step", "by-epoch")
+        ) < np.mean(c06.last_accuracy(runs("C06"), "one")) - 0.1,
+    ),
+    Sentence(
+        LESSON_05, "So both fall nearly as $1/K$.",
+        lambda: all(-1.25 < np.mean(c15.powers(runs("C15"), name)) < -0.75 for name in ("sgd", "adam")),
+    ),
+    Sentence(
+        LESSON_05, "A slope steeper than -1 would show noise that was averaged away, and we do not see that.",
+        lambda: np.mean(c15.powers(runs("C15"), "sgd")) > -1,
+    ),
+    Sentence(
+        LESSON_05, "some tens to a hundred images",
+        lambda: 10 < c20.fit(runs("C20"))[1] < 150 and 10 < np.mean(c28.finding(runs("C28")).critical) < 150,
+    ),
+    Sentence(
+        LESSON_05, "At equal epochs the large batch has the higher training loss",
+        lambda: _mean("C29", "large-epochs", "train_loss") > _mean("C29", "small", "train_loss"),
+    ),
+    Sentence(
+        LESSON_05, "At equal updates it has the lower loss",
+        lambda: _mean("C29", "large-updates", "train_loss") < _mean("C29", "small", "train_loss")
+        and c29.sharper(runs("C29"), "large-updates").low > 0,
+    ),
+    Sentence(
+        LESSON_05, "Here most of the sharpness goes away, and the accuracy does not come back",
+        lambda: c29.sharper(runs("C29"), "large-epochs").mean > 2 * c29.sharper(runs("C29"), "large-updates").mean
+        and paired(_of("C29", "large-updates", "test_accuracy"), _of("C29", "small", "test_accuracy")).high < 0,
+    ),
+    Sentence(
+        LESSON_06, "the training loss rises towards small batches, while the accuracy stays",
+        lambda: _mean("C30", "local-16", "train_loss") > _mean("C30", "local-2", "train_loss")
+        and not any(change.seen for change in c30.effects(runs("C30")).values()),
+    ),
+    Sentence(
+        LESSON_06, "So from 32 images on each worker, no difference was seen",
+        lambda: min(c30.effects(runs("C30"))) == 32
+        and not any(change.seen for change in c30.effects(runs("C30")).values()),
+    ),
+    Sentence(LESSON_06, "Scaling pays:", lambda: _scaled("sgd-0.005", "scaled").low > 0),
+    Sentence(LESSON_06, "but the accuracies end together", lambda: not c31.gained(runs("C31"), "sgd-0.005").seen),
+    Sentence(LESSON_06, "Eight times this rate is too much:", lambda: _scaled("sgd-0.02", "scaled").high < 0),
+    Sentence(
+        LESSON_06, "Warmup has helped, and not cured.",
+        lambda: c31.gained(runs("C31"), "sgd-0.02").low > 0 > _scaled("sgd-0.02", "warmup").high,
+    ),
+    Sentence(LESSON_06, "It was not safe:", lambda: _scaled("adam-0.001", "scaled").high < 0),
+    Sentence(
+        LESSON_06, "Here warmup is the cure, and brings back",
+        lambda: c31.cured(runs("C31"), "adam-0.001") and abs(_scaled("adam-0.001", "warmup").mean) < 0.02,
+    ),
+    Sentence(
+        LESSON_06, "linear scaling has paid once",
+        lambda: [_scaled(name, "warmup").low > 0 for name in ("sgd-0.005", "sgd-0.02", "adam-0.001")]
+        == [True, False, False],
+    ),
+    Sentence(
+        LESSON_06, "after the fall, the loss is higher without correction",
+        lambda: paired(*c24.excess(runs("C24"), "down")).low > 0,
+    ),
+    Sentence(
+        LESSON_06, "After the rise, no difference was seen.", lambda: not paired(*c24.excess(runs("C24"), "up")).seen
+    ),
+    Sentence(LESSON_07, "points below one. Shards return", lambda: _seen("naive", -1) and _seen("shards", 1)),
+    Sentence(
+        LESSON_07, "So it is mostly the few updates that need it, and not the workers.",
+        lambda: _c32_change(*CHANGES["bn_same"]).low > 2 * _c32_change(*CHANGES["bn_one"]).mean,
+    ),
+    Sentence(LESSON_07, "So warmup repairs what scaling broke.", lambda: _seen("scaled", -1) and _seen("warmup", 1)),
+    Sentence(LESSON_07, "and no difference is seen. So warmup", lambda: _seen("both", 0)),
+    Sentence(LESSON_07, "The bootcamp's own pair, 53 and 65 %, is real", lambda: _seen("warmup_same", 1)),
+    Sentence(LESSON_07, "%, below the naive", lambda: _c32_change("8-base", "8-lamb").high < 0),
+    Sentence(
+        LESSON_07, "SGD with the same schedule, a searched rate and clipped gradients reaches",
+        lambda: _c32_change(c32.CHOSEN["clipped"], c32.CHOSEN["lamb"]).low > 0,
+    ),
+    Sentence(LESSON_07, "no difference is seen. **The accuracy is back.**", lambda: _seen("end", 0)),
+    Sentence(
+        LESSON_09, "the plain way loses most of the speed, and the two ways that compress keep most of it",
+        lambda: _kept("group") < 0.5 < min(_kept("topk"), _kept("powersgd")),
+    ),
+)  # fmt: skip
+
+
+def _kept(way: str) -> float:
+    """The share of the speed without exchange that a way keeps: 2 hosts with 2 workers, 100 Mbit/s, 16 images."""
+    found = runner.saved(speed.get("links"), results.RESULTS / "speed" / "links").runs
+    return float(np.median(links.gains(found, "2x2-100mbit-16", way, "alone")))
+
+
+def _seen(name: str, sign: int) -> bool:
+    """Whether a change in C32 is a gain (1), a loss (-1), or not seen (0)."""
+    change = _c32_change(*CHANGES[name])
+    return (change.seen * (1 if change.mean > 0 else -1)) == sign
+
+
+def _scaled(name: str, mode: str) -> Difference:
+    """The accuracy of C31 at eight times the rate, with warmup or without, minus that at the base rate."""
+    return paired(*(c31.accuracies(runs("C31"), f"{name}-{one}") for one in (mode, "base")))
+
+
+def main() -> None:
+    """Write the numbers."""
+    write_whole(NUMBERS_FILE, json.dumps(numbers(), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
