@@ -32,8 +32,9 @@ def _labels(ax: Axes) -> tuple[str, ...]:
 
 
 def _names(ax: Axes) -> list[str]:
-    """The words at the ticks of an axis of categories. They tell what a bar stands for."""
-    return [text.get_text() for text in ax.get_xticklabels() if not _is_number(text.get_text())]
+    """The words at the ticks of an axis of categories. They tell what a bar or a row stands for."""
+    ticks = [*ax.get_xticklabels(), *ax.get_yticklabels()]
+    return [text.get_text() for text in ticks if not _is_number(text.get_text())]
 
 
 def _is_number(text: str) -> bool:
