@@ -14,7 +14,7 @@ def draw(run: Run) -> str:
     """Return the picture as SVG, with a description for a screen reader."""
     drawing = Drawing("A run", describe(run), LANE * len(run.workers) + CURVE + 40)
     for number, worker in enumerate(run.workers):
-        _lane(drawing, worker, 8 + LANE * number, worker in run.lost)
+        _lane(drawing, worker, 8 + LANE * number, _has_failed(run, worker))
     _curve(drawing, run, 8 + LANE * len(run.workers))
     drawing.text(MARGIN, LANE * len(run.workers) + CURVE + 26, summary(run), anchor="start")
     return drawing.markup()
@@ -24,7 +24,8 @@ def summary(run: Run) -> str:
     """How far the run is, in words."""
     done = f"{len(run.accuracies)} of {run.epochs} epochs"
     if run.lost:
-        return f"{done}; worker {', '.join(str(worker.rank) for worker in run.lost)} has ended, the others wait for it"
+        lost = f"worker {', '.join(str(worker.rank) for worker in run.lost)}"
+        return f"{done}; {lost} ended first, and so the run failed" if run.over else f"{done}; {lost} has ended"
     if run.over:
         return f"{done}; the run has ended"
     return f"{done}, about {run.left:.0f} s left" if run.left is not None else done
@@ -44,7 +45,11 @@ def words(worker: Worker) -> str:
     return f"{worker.doing} for {worker.silent:.0f} s"
 
 
-def _lane(drawing: Drawing, worker: Worker, y: float, lost: bool) -> None:
+def _has_failed(run: Run, worker: Worker) -> bool:
+    return worker in run.lost or (bool(run.lost) and run.over)
+
+
+def _lane(drawing: Drawing, worker: Worker, y: float, failed: bool) -> None:
     drawing.worker(MARGIN + 13, y + 14, worker.rank, 13)
     drawing.text(MARGIN + 34, y + 14, f"update {worker.updates}", anchor="start")
     for number, doing in enumerate(worker.past):
@@ -52,7 +57,7 @@ def _lane(drawing: Drawing, worker: Worker, y: float, lost: bool) -> None:
     drawing.text(STRIP + SAMPLES * CELL + 10, y + 7, words(worker), "small", anchor="start")
     if not math.isnan(worker.loss):
         drawing.text(STRIP + SAMPLES * CELL + 10, y + 23, f"loss {worker.loss:.2f}", "small", "muted", anchor="start")
-    if lost and worker.last_line:
+    if failed and worker.last_line:
         drawing.text(STRIP, y + 36, _short(worker.last_line), "small", anchor="start")
 
 

@@ -29,15 +29,16 @@ class Worker:
     last_line: str = ""
     past: deque[str] = field(default_factory=lambda: deque(maxlen=SAMPLES))
 
-    def look(self, folder: Path) -> None:
-        """Read the worker's file, and add a moment to its past."""
+    def look(self, folder: Path, keep: bool) -> None:
+        """Read the worker's file. If `keep` is set, what it does now becomes a moment of its past."""
         try:
             state = lane.read(folder / str(self.rank))
         except (OSError, struct.error):
             return  # It has not begun to write.
         self.updates, self.loss, self.silent = state.updates, state.loss, time.time() - state.changed
         self.doing = state.doing if _lives(state.process) else "ended"
-        self.past.append(self.doing)
+        if keep:
+            self.past.append(self.doing)
 
 
 def _lives(process: int) -> bool:
@@ -54,12 +55,16 @@ class Run:
         self.folder, self.epochs = folder, epochs
         self.workers = [Worker(rank) for rank in range(workers)]
         self.accuracies: list[float] = []  # in per cent, one for each epoch
+        self._first_ended: list[Worker] = []
         self.began, self.over = time.monotonic(), False
 
-    def look(self) -> None:
-        """Look at what the workers do now."""
+    def look(self, keep: bool = True) -> None:
+        """Look at what the workers do now. If `keep` is set, it becomes a moment of each worker's past."""
         for worker in self.workers:
-            worker.look(self.folder)
+            worker.look(self.folder, keep)
+        ended = [worker for worker in self.workers if worker.doing == "ended"]
+        if not self._first_ended and len(ended) < len(self.workers):
+            self._first_ended = ended
 
     def heard(self, text: str) -> None:
         """Take a line of the run's output."""
@@ -72,9 +77,8 @@ class Run:
 
     @property
     def lost(self) -> list[Worker]:
-        """The workers that ended while others still train."""
-        ended = [worker for worker in self.workers if worker.doing == "ended"]
-        return ended if len(ended) < len(self.workers) and not self.over else []
+        """The first workers to end while others still trained. After the last epoch no worker is lost."""
+        return self._first_ended if len(self.accuracies) < self.epochs else []
 
     @property
     def left(self) -> float | None:

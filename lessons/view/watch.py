@@ -3,6 +3,7 @@
 import base64
 import contextlib
 import html
+import itertools
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ from rich.table import Table
 from lessons.view import picture
 from lessons.view.run import Run
 
-SECONDS = 0.5  # between two looks at the workers
+SECONDS, LOOKS = 0.5, 5  # between two pictures, and how often the workers are looked at meanwhile
 
 
 def in_notebook() -> bool:
@@ -63,14 +64,20 @@ def table(run: Run) -> Table:
 
 @contextlib.contextmanager
 def _looking(workers: int, epochs: int, show: Callable[[Run], None]) -> Iterator[Run]:
-    """Look at the workers twice a second, and show what they do, until the context ends."""
+    """Show what the workers do twice a second, until the context ends.
+
+    They are looked at more often. So the first worker to end is known, although the others end soon after it.
+    """
     with tempfile.TemporaryDirectory(prefix="lanes-") as folder:
         run, ended = Run(Path(folder), workers, epochs), threading.Event()
 
         def look() -> None:
-            while not ended.wait(SECONDS):
-                run.look()
-                show(run)
+            for number in itertools.count(1):
+                if ended.wait(SECONDS / LOOKS):
+                    return
+                run.look(keep=number % LOOKS == 0)
+                if number % LOOKS == 0:
+                    show(run)
 
         thread = threading.Thread(target=look, daemon=True)
         thread.start()

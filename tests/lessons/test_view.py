@@ -2,6 +2,7 @@
 
 import io
 import math
+import struct
 import subprocess
 import sys
 import time
@@ -62,12 +63,43 @@ def test_the_picture_and_its_words_say_what_the_workers_do(tmp_path: Path):
 def test_a_worker_that_dies_is_shown_with_its_last_line(tmp_path: Path):
     run = training(tmp_path)
     run.heard("[1]<stderr>:RuntimeError: out of memory <here>\n")
-    run.workers[1].doing = "ended"
+    end(tmp_path, 1)
+    run.look()
     assert run.lost == [run.workers[1]]
-    assert "worker 1 has ended, the others wait for it" in picture.summary(run)
+    assert picture.summary(run).endswith("; worker 1 has ended")
     assert "RuntimeError: out of memory &lt;here&gt;" in picture.draw(run)
+
+
+def test_after_a_failure_each_lane_keeps_its_last_line_and_the_first_to_end_is_named(tmp_path: Path):
+    run = training(tmp_path)
+    end(tmp_path, 1)
+    run.look()
+    end(tmp_path, 0)
+    run.look()
     run.over = True
-    assert not run.lost and picture.summary(run).endswith("the run has ended")
+    run.heard("[0]<stderr>:Connection reset by peer\n")
+    run.heard("[1]<stderr>:Killed\n")
+    assert picture.summary(run).endswith("worker 1 ended first, and so the run failed")
+    assert "Killed" in picture.draw(run) and "Connection reset by peer" in picture.draw(run)
+
+
+def test_workers_that_end_one_after_the_other_once_all_is_done_are_not_lost(tmp_path: Path):
+    run = training(tmp_path)
+    end(tmp_path, 1)
+    for epoch in range(1, 5):
+        run.heard(
+            f"[0]<stdout>:epoch {epoch}/4  rate 0.001  training loss 2.0  test accuracy 25.5%  9 images/s  1.0 s\n"
+        )
+    run.look()
+    assert not run.lost
+
+
+def end(folder: Path, rank: int) -> None:
+    """Let a worker's file name a process that has ended."""
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    path, number = folder / str(rank), struct.Struct("<I")
+    path.write_bytes(number.pack(gone.pid) + path.read_bytes()[number.size :])
 
 
 def test_a_worker_that_hangs_is_shown_with_the_seconds(tmp_path: Path):

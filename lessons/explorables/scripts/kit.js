@@ -56,22 +56,25 @@ const words = {
 
 const starting = (model) => Object.fromEntries(model.controls.map((control) => [control.id, control.value]));
 
+// JupyterLab would take some arrow keys for itself. It leaves them to an element that has this attribute.
+const ownKeys = "data-lm-suppress-shortcuts";
+
 function controlMarkup(model, control) {
   const id = `${model.name}-${control.id}`;
   if (control.options) {
     const options = control.options.map(
       ([value, label]) => `<option value="${value}"${value === control.value ? " selected" : ""}>${escaped(label)}</option>`
     );
-    return `<label for="${id}">${control.label}</label><select id="${id}" data-id="${control.id}">${options.join("")}</select><output></output>`;
+    return `<label for="${id}">${control.label}</label><select id="${id}" data-id="${control.id}" ${ownKeys}>${options.join("")}</select><output></output>`;
   }
   const range = `min="${control.min}" max="${control.max}" step="${control.step || 1}" value="${control.value}"`;
   const shown = escaped(control.says ? control.says(control.value, starting(model)) : control.value);
-  return `<label for="${id}">${control.label}</label><input type="range" id="${id}" data-id="${control.id}" ${range}><output for="${id}">${shown}</output>`;
+  return `<label for="${id}">${control.label}</label><input type="range" id="${id}" data-id="${control.id}" ${ownKeys} ${range}><output for="${id}">${shown}</output>`;
 }
 
 function questionMarkup(model) {
   const answers = model.question.answers.map(
-    (answer, at) => `<label><input type="radio" name="${model.name}-answer" value="${at}"> ${escaped(answer)}</label>`
+    (answer, at) => `<label><input type="radio" name="${model.name}-answer" value="${at}" ${ownKeys}> ${escaped(answer)}</label>`
   );
   return `<fieldset class="question"><legend>${escaped(model.question.text)}</legend>${answers.join("")}<p class="answer" role="status"></p></fieldset>`;
 }
