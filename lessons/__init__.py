@@ -9,11 +9,11 @@ does not wait for the other imports.
 import importlib
 
 _HOMES = {
-    "RunError": "running", "horovodrun": "running",
-    "live": "claims", "saved": "claims",
-    "on_two_hosts": "hosts",
+    "RunError": "cells.running", "horovodrun": "cells.running",
+    "live": "cells.claims", "saved": "cells.claims",
+    "on_two_hosts": "cells.hosts",
     "explore": "explorables",
-    "axes": "figures", "panels": "figures", "show": "figures",
+    "axes": "cells.figures", "panels": "cells.figures", "show": "cells.figures",
 }  # fmt: skip
 __all__ = list(_HOMES)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from benchmarks.claims import table
 from cifar.cli import OneLineParser
 from grader.notebooks import build
-from lessons import execute, pages, profile
+from lessons import execute, profile
+from lessons.site import pages
 
 
 def main(arguments: list[str] | None = None) -> int:

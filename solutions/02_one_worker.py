@@ -42,7 +42,7 @@ from cifar import data
 from cifar.model import BootcampResNet, no_norm
 from cifar.training import train_epoch
 from lessons import horovodrun, live, saved, show
-from lessons.running import SOURCE
+from lessons.cells.running import SOURCE
 
 # %% [markdown]
 # ## The script, line by line

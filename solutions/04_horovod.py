@@ -36,8 +36,7 @@ from benchmarks.experiment.plots import axes
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar import cli
 from cifar.support.environment import cores
-from lessons import horovodrun, show
-from lessons.claims import live, saved
+from lessons import horovodrun, live, saved, show
 
 # %% [markdown]
 # ## What changes

@@ -38,7 +38,7 @@ from benchmarks.experiment.dataset import data
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.lamb import Lamb, parameter_groups
 from lessons import axes, horovodrun, live, panels, saved, show
-from lessons.running import SOURCE
+from lessons.cells.running import SOURCE
 
 # %% [markdown]
 # ## Five scripts, a few lines apart

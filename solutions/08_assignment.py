@@ -34,7 +34,7 @@ folder, profile = "my_assignment", "fast"
 # editor (in JupyterLab: the file browser on the left) and change it. The notebook leaves your file as it is.
 
 # %%
-from lessons.assignment import begin
+from lessons.cells.assignment import begin
 
 program = begin(folder)
 print(f"your program: {program}")
@@ -121,7 +121,7 @@ for name in ("fast", "full"):
 # Only the solved notebook has this cell: the reference in place of a learner's program.
 import shutil
 
-from lessons.assignment import REFERENCE
+from lessons.cells.assignment import REFERENCE
 
 shutil.copy(REFERENCE / "train.py", program)
 
@@ -133,7 +133,7 @@ shutil.copy(REFERENCE / "train.py", program)
 # (If it says that there is no sandbox: `python -m grader check my_assignment --no-sandbox` in JupyterLab's terminal.)
 
 # %% locked="four_workers"
-from lessons.assignment import grade
+from lessons.cells.assignment import grade
 
 report = grade(folder, profile)
 report["points"]

@@ -10,8 +10,7 @@ from rich.console import Console
 
 from cifar.cli import OneLineParser
 from cifar.support import lane
-from cifar.support.horovodrun import running
-from lessons.running import named
+from cifar.support.horovodrun import named, running
 from lessons.view import watch
 
 

@@ -24,8 +24,8 @@ def summary(run: Run) -> str:
     """How far the run is, in words."""
     done = f"{len(run.accuracies)} of {run.epochs} epochs"
     if run.lost:
-        lost = f"worker {', '.join(str(worker.rank) for worker in run.lost)}"
-        return f"{done}; {lost} ended first, and so the run failed" if run.over else f"{done}; {lost} has ended"
+        lost = " and ".join(f"worker {worker.rank}" for worker in run.lost)
+        return f"{done}; {lost} ended first, and so the run failed" if run.over else f"{done}; {lost} ended"
     if run.over:
         return f"{done}; the run has ended"
     return f"{done}, about {run.left:.0f} s left" if run.left is not None else done

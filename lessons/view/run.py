@@ -67,10 +67,10 @@ class Run:
             self._first_ended = ended
 
     def heard(self, text: str) -> None:
-        """Take a line of the run's output."""
+        """Take a line of the run's output. Only "Terminated" says nothing: the launcher ended that worker."""
         said = read_line(text.rstrip())
         rank = said.rank if said.rank is not None else 0 if len(self.workers) == 1 else None
-        if rank is not None and rank < len(self.workers) and said.text:
+        if rank is not None and rank < len(self.workers) and said.text not in ("", "Terminated"):
             self.workers[rank].last_line = said.text
         if found := EPOCH.search(text):
             self.accuracies = [*self.accuracies[: int(found[1]) - 1], float(found[2])]

@@ -11,8 +11,9 @@ from nbformat.v4 import new_code_cell, new_notebook
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from grader.notebooks.build import SOLUTIONS, lessons
-from lessons import explorables, gallery, pages
+from lessons import explorables
 from lessons.explorables.build import evaluate
+from lessons.site import gallery, pages
 from tests.browser.conftest import lab
 from tests.browser.test_learner import cell, opened, run_all
 

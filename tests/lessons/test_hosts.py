@@ -3,7 +3,7 @@
 import pytest
 
 from benchmarks import hosts
-from lessons.hosts import on_two_hosts
+from lessons.cells.hosts import on_two_hosts
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_saved_elastic_run_is_shown_with_its_figure(
     without_hosts: None, trouble: str, capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
     figures = []
-    monkeypatch.setattr("lessons.hosts.show", lambda *shown: figures.append(shown))
+    monkeypatch.setattr("lessons.cells.hosts.show", lambda *shown: figures.append(shown))
     made = on_two_hosts(trouble)
     assert capsys.readouterr().out.startswith("No hosts can be made here: missing: ")
     ((figure, alt, caption),) = figures

@@ -27,9 +27,11 @@ from benchmarks.speed.comparisons import setup_time
 from cifar.support.environment import cores
 from grader.notebooks import build
 from lessons import __main__ as command
-from lessons import claims as shown_claims
-from lessons import execute, figures, pages, profile, running
+from lessons import execute, profile
+from lessons.cells import claims as shown_claims
+from lessons.cells import figures, running
 from lessons.explorables import script_hashes
+from lessons.site import pages
 from tests.conftest import metrics
 from tests.grader.notebooks.test_build import OPENING, PARAMETERS, RING
 
@@ -318,7 +320,7 @@ def test_one_failing_lesson_costs_no_other_page(two_lessons: Path, capsys):
     runs = two_lessons / "runs" / "quick"
     assert names(runs) == [
         "01_words.html", "01_words.ipynb", "04_bad.failed.html", "04_bad.failed.ipynb", "05_more.html", "05_more.ipynb",
-        "index.html",
+        "gallery.html", "index.html",
     ]  # fmt: skip
     index = (runs / "index.html").read_text()
     assert '<a href="04_bad.failed.html">A lesson</a>' in index
@@ -333,7 +335,14 @@ def test_a_lesson_that_no_longer_fails_leaves_nothing_of_its_failure(two_lessons
     lesson(two_lessons / "solutions", "04_bad.py", OPENING.replace("A lesson", "Good words"))
     assert command.main([]) == 0
     runs = two_lessons / "runs" / "quick"
-    assert names(runs) == ["01_words.html", "01_words.ipynb", "04_bad.html", "04_bad.ipynb", "index.html"]
+    assert names(runs) == [
+        "01_words.html",
+        "01_words.ipynb",
+        "04_bad.html",
+        "04_bad.ipynb",
+        "gallery.html",
+        "index.html",
+    ]
     assert "failed" not in (runs / "index.html").read_text().partition("</style>")[2]
 
 
@@ -342,11 +351,11 @@ def test_the_index_lists_lessons_and_claims(two_lessons: Path, capsys):
     assert capsys.readouterr().out.splitlines()[-1] == "pages: runs/quick/index.html"
     index = (two_lessons / "runs" / "quick" / "index.html").read_text()
     assert '<a href="01_words.html">Words &amp; &lt;b&gt;signs</a>' in index
-    assert "04_bad</th><td" in index and "not executed yet" in index
-    assert "<strong>holds</strong>" in index and "provisional" in index and "2 &lt; &lt;b&gt;3" in index
+    assert "<h3>A lesson</h3>" in index and "not executed yet" in index
+    assert '<strong class="holds">holds</strong>' in index and "provisional" in index and "2 &lt; &lt;b&gt;3" in index
     assert "none yet" in index and "no result yet for one" in index
     assert "2 cores" in index
-    assert '<a href="01_words.html#cell-id=01-001">01_words, cell 2</a>' in index and ">04_bad, cell 3</td>" in index
+    assert '<a href="01_words.html#cell-id=01-001">01, cell 2</a>' in index and "<td>04, cell 3</td>" in index
     assert_alone(index)
     assert command.main(["--only", "01"]) == 0 and "as executed before" in capsys.readouterr().out
 

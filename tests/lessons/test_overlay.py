@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import same_color
 from matplotlib.figure import Figure
 
-from lessons.overlay import draw_over
+from lessons.cells.overlay import draw_over
 
 FULL = [(1, 40.0), (2, 50.0), (3, 55.0)]
 OWN = [(1, 35.0), (2, 42.0)]

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from cifar.support import lane
 from cifar.support.horovodrun import running
-from lessons.running import SOURCE
+from lessons.cells.running import SOURCE
 from lessons.view import picture, watch
 from lessons.view.run import SILENT_SECONDS, Run
 from tests.conftest import REPOSITORY
@@ -66,7 +66,7 @@ def test_a_worker_that_dies_is_shown_with_its_last_line(tmp_path: Path):
     end(tmp_path, 1)
     run.look()
     assert run.lost == [run.workers[1]]
-    assert picture.summary(run).endswith("; worker 1 has ended")
+    assert picture.summary(run).endswith("; worker 1 ended")
     assert "RuntimeError: out of memory &lt;here&gt;" in picture.draw(run)
 
 

@@ -34,6 +34,12 @@ def read_line(line: str) -> LogLine:
     return LogLine(int(found[1]), found[2], found[3]) if found else LogLine(None, "", line)
 
 
+def named(text: str) -> str:
+    """Return a line of the launcher's output with the worker's rank first. The name of the stream is left out."""
+    line = read_line(text)
+    return text if line.rank is None else f"[{line.rank}] {line.text}"
+
+
 def last_lines(log: list[str], count: int) -> list[str]:
     """Return the last `count` lines of a launcher's output that tell why a run failed.
 

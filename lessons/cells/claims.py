@@ -16,8 +16,8 @@ from benchmarks.experiment import results, runner
 from benchmarks.experiment.claim import Claim, Runs, Verdict
 from benchmarks.experiment.runner import Series
 from benchmarks.speed import page
-from lessons.figures import show
-from lessons.overlay import LEGEND, draw_over
+from lessons.cells.figures import show
+from lessons.cells.overlay import LEGEND, draw_over
 
 WORDS = {
     "holds": "The claim holds.",

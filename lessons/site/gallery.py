@@ -8,13 +8,14 @@ from markupsafe import Markup
 
 from grader.notebooks.build import drawing
 from lessons.explorables import BUILT, script_hashes
+from lessons.site.cards import Card
 
 # A line of a lesson's text that shows a drawing or an explorable.
 SHOWN = re.compile(r"^# !\[\]\(drawings/(?P<drawing>[\w.]+)\)$|^explore\(\"(?P<explorable>\w+)\"\)$", re.MULTILINE)
 
 
-def page(pages: Environment, style: Markup, sources: list[Path], lessons: list[dict]) -> str:
-    """Return the page. `lessons` has what the index says about each of the `sources`."""
+def page(pages: Environment, style: Markup, sources: list[Path], lessons: list[Card]) -> str:
+    """Return the page. `lessons` has the card of each of the `sources`."""
     parts = [
         {"lesson": lesson, "shown": shown}
         for source, lesson in zip(sources, lessons, strict=True)

@@ -9,8 +9,8 @@ from IPython.display import HTML, display
 
 from cifar.support.horovodrun import running
 from grader.sandbox.run_paths import RunPaths
-from lessons.figures import show_file
-from lessons.running import SOURCE
+from lessons.cells.figures import show_file
+from lessons.cells.running import SOURCE
 
 STARTER = SOURCE / "assignment"
 REFERENCE = SOURCE.parent / "solutions" / "assignment"

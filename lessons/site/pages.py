@@ -20,12 +20,15 @@ from pygments.formatters import HtmlFormatter
 
 from benchmarks.claims.table import Row
 from grader.common.atomic_write import write_whole
-from lessons import gallery
-from lessons.execute import Executed, Failed, failed, kept
+from grader.notebooks.build import SOLUTIONS, drawing
+from lessons.execute import failed, kept
 from lessons.explorables import script_hashes
+from lessons.site import gallery
+from lessons.site.cards import OPENING_DRAWING, Card, card
 
 HERE = Path(__file__).parent
 PAGES = Environment(loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+VERDICTS = {"holds": "holds", "fails": "is false", "depends": "depends", "no difference seen": "shows no difference"}
 SCRIPT_LETTER = re.compile(r'<mi mathvariant="script">(.)</mi>')
 SCRIPT = {"B": "\N{SCRIPT CAPITAL B}"}  # the script letters in the lessons' formulas
 CODE = {scheme: HtmlFormatter(style=style) for scheme, style in {"light": "default", "dark": "github-dark"}.items()}
@@ -67,8 +70,8 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
     A lesson that failed has a page, too. It ends with the cell that failed, and the index says what failed.
     """
     done = {source: executed for source in sources if (executed := kept(source, folder))}
-    lessons = [_entry(source, done.get(source), failed(source, folder)) for source in sources]
-    there = [lesson for lesson in lessons if lesson["page"] and not lesson["error"]]
+    lessons = [card(source, done.get(source), failed(source, folder)) for source in sources]
+    there = [lesson for lesson in lessons if lesson.page and not lesson.error]
     for failure in filter(None, (failed(source, folder) for source in sources)):
         write_whole(failure.path.with_suffix(".html"), lesson_page(nbformat.read(failure.path, as_version=4)))
     for old in {page for source in sources for page in folder.glob(f"{source.stem}*.html")}:
@@ -79,14 +82,15 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
         write_whole(executed.path.with_suffix(".html"), page)
     write_whole(folder / "gallery.html", gallery.page(PAGES, _style(), sources, lessons))
     page = PAGES.get_template("index.html").render(
-        style=_style(), profile=profile, lessons=lessons, executed=[lesson["name"] for lesson in there],
-        seconds=sum(one.seconds for one in done.values()), rows=rows,
+        style=_style(), profile=profile, lessons=lessons, executed=[lesson.name for lesson in there], rows=rows,
+        words=VERDICTS, opening=drawing(SOLUTIONS / "index", OPENING_DRAWING),
+        seconds=sum(one.seconds for one in done.values()), minutes=sum(lesson.minutes for lesson in lessons),
     )  # fmt: skip
     write_whole(folder / "index.html", page)
     return folder / "index.html"
 
 
-def lesson_page(notebook: NotebookNode, before: dict | None = None, after: dict | None = None) -> str:
+def lesson_page(notebook: NotebookNode, before: Card | None = None, after: Card | None = None) -> str:
     """Return an executed notebook as an HTML page, with links to the lessons before and after it."""
     notebook.metadata.pop("widgets", None)  # Widgets would be drawn by a script that is fetched from the network.
     body, _ = _Exporter().from_notebook_node(notebook)
@@ -101,18 +105,6 @@ def title(notebook: NotebookNode) -> str:
     """Return the first heading of a notebook, or "Lesson" if it has none."""
     lines = [line for cell in notebook.cells if cell.cell_type == "markdown" for line in cell.source.splitlines()]
     return next((line.removeprefix("# ") for line in lines if line.startswith("# ")), "Lesson")
-
-
-def _entry(source: Path, executed: Executed | None, failure: Failed | None) -> dict:
-    """Return what the index says about a lesson: its page, the seconds that it took, and the error if it failed."""
-    there = executed or failure
-    entry = {"name": source.stem, "title": source.stem, "page": "", "seconds": 0, "error": ""}
-    if there:
-        named = title(nbformat.read(there.path, as_version=4))
-        entry |= {"title": named, "page": there.path.with_suffix(".html").name}
-    if executed:
-        return entry | {"seconds": executed.seconds}
-    return entry | {"error": failure.message if failure else ""}
 
 
 def _style() -> Markup:

@@ -15,10 +15,10 @@ from pathlib import Path
 from tqdm import tqdm
 
 from cifar.support import lane
-from cifar.support.horovodrun import TRACEBACK, last_lines, read_line, running
+from cifar.support.horovodrun import TRACEBACK, last_lines, named, running
 from lessons.view import watch
 
-SOURCE = Path(__file__).resolve().parents[1] / "source_code"
+SOURCE = Path(__file__).resolve().parents[2] / "source_code"
 SINGLE_WORKER = ("cifar_single.py",)  # These scripts do not use Horovod.
 TEST_IMAGES = 10_000  # CIFAR-10 has this many.
 SHOWN_LINES = 15  # This many of the last lines of a failed run are shown.
@@ -95,9 +95,3 @@ def _move(bar: tqdm, text: str) -> None:
     """Move the bar if a line tells of an epoch."""
     if epoch := re.search(r"\bepoch (\d+)/", text):
         bar.update(int(epoch[1]) - bar.n)
-
-
-def named(text: str) -> str:
-    """Return a line of the launcher's output with the worker's rank first. The name of the stream is left out."""
-    line = read_line(text)
-    return text if line.rank is None else f"[{line.rank}] {line.text}"

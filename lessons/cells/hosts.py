@@ -10,10 +10,9 @@ from matplotlib.figure import Figure
 from benchmarks import hosts
 from benchmarks.experiment import results
 from benchmarks.experiment.plots import COLOURS, panels
-from cifar.support.horovodrun import read_line
+from cifar.support.horovodrun import named, read_line
 from cluster import ClusterError
-from lessons.figures import show
-from lessons.running import named
+from lessons.cells.figures import show
 
 COLOUR_OF = {4: COLOURS[0], 2: COLOURS[1]}  # of the stretches with so many workers
 
