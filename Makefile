@@ -12,7 +12,7 @@ export COURSE_ENV
 
 .PHONY: help whole setup course data tour lab build notebooks site image test test-all test-browser \
 	test-container with-hosts with-schedulers with-chromium with-buildah lint format hosts calibrate benchmark \
-	overhead parts picture lock clean
+	overhead parts picture screens lock clean
 
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -135,6 +135,9 @@ picture: whole setup  ## draw the pictures of docs, the drawings and the explora
 	$(RUN) -m docs.pictures
 	$(RUN) -m lessons.drawings
 	$(RUN) -m lessons.explorables
+
+screens: with-chromium  ## take README's pictures of a lesson and of a grade (after make course and make site)
+	@$(RUN) -m docs.pictures.screens
 
 lock: setup  ## write requirements.txt from pyproject.toml
 	$(COURSE_ENV)/bin/uv pip compile -q --universal --extra dev --no-header --no-annotate \

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
-TEXTS = ["README.md", "CONTRIBUTING.md", *(f"docs/{path.name}" for path in sorted((REPOSITORY / "docs").glob("*.md")))]
+TEXTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", *(f"docs/{path.name}" for path in sorted((REPOSITORY / "docs").glob("*.md")))]
 MAX_CHARACTERS = 120  # A line in these texts has at most as many characters as a line of code.
 WRITTEN_LATER = ("grader/work", "runs", "notebooks/my_assignment")  # Commands write these, and git ignores them.
 PARTS = ("source_code", "lessons", "grader", "benchmarks", "solutions", "notebooks", "docs", "tests", "runs")
@@ -45,8 +45,9 @@ def test_each_place_for_a_change_exists_and_holds_the_name_that_is_given():
         assert all(re.search(rf"\b{name}\b", (REPOSITORY / path).read_text()) for name in names), row
 
 
-def test_a_folder_of_the_table_in_the_readme_exists_or_is_written_by_a_command():
-    table = (REPOSITORY / "README.md").read_text().partition("## Where things are")[2]
+def test_a_folder_of_the_table_exists_or_is_written_by_a_command():
+    text = (REPOSITORY / "CONTRIBUTING.md").read_text()
+    table = text.partition("## Where things are")[2].partition("\n## ")[0]
     folders = re.findall(r"^\| `([^`]+)/` \|", table, flags=re.MULTILINE)
     assert {Path(folder).parts[0] for folder in folders} == set(PARTS)
     for folder in folders:

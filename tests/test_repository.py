@@ -100,3 +100,26 @@ def test_each_result_names_a_commit_of_this_history():
     commits = {commit[:12] for commit in listed.stdout.split()}
     for path in results.RESULTS.rglob("*.json"):
         assert json.loads(path.read_text())["machine"]["commit"] in commits, path
+
+
+@pytest.mark.parametrize(
+    ("schema", "file"),
+    [("github-workflows", ".github/workflows/course.yml"), ("citation-file-format", "CITATION.cff")],
+)
+def test_files_for_other_programs_are_valid(schema: str, file: str):
+    command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", f"vendor.{schema}", file]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_citation_names_the_version_of_the_package():
+    citation = yaml.safe_load((REPOSITORY / "CITATION.cff").read_text())
+    assert citation["version"] == tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_the_workflow_runs_the_two_commands_of_the_readme():
+    workflow = yaml.safe_load((REPOSITORY / ".github" / "workflows" / "course.yml").read_text())
+    steps = [step.get("run", "") for step in workflow["jobs"]["commands"]["steps"]]
+    block = (REPOSITORY / "README.md").read_text().partition("```\n")[2].partition("```")[0]
+    commands = [line.partition("#")[0].strip() for line in block.splitlines()]
+    assert commands == ["make course", "make test"] and set(commands) <= set(steps)

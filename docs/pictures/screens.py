@@ -1,0 +1,47 @@
+"""Takes the two pictures of README in Chromium: a page of a lesson, and the report of a graded program.
+
+python -m docs.pictures.screens
+
+It needs the pages of `python -m lessons --only 03`, the report of `make course`, and Chromium.
+"""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+HERE = Path(__file__).parent
+RUNS = HERE.parents[1] / "runs"
+SIZE = {"width": 840, "height": 900}  # pixels
+# Each picture's name, its page, and the text of the heading at which it begins.
+SCREENS = {
+    "lesson": (RUNS / "quick" / "03_data_parallelism_by_hand.html", "The loop in five lines"),
+    "grade": (RUNS / "course" / "report.html", ""),
+}
+
+
+def main() -> int:
+    """Write the pictures. Returns 2 if a page or Chromium is missing."""
+    missing = [page for page, _ in SCREENS.values() if not page.exists()]
+    chromium = shutil.which("chromium")
+    if missing or not chromium:
+        lacks = missing[0] if missing else "chromium"
+        print(f"screens: there is no {lacks}; first run make course, make site and make with-chromium", file=sys.stderr)
+        return 2
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=chromium, args=["--no-sandbox"] if os.geteuid() == 0 else []
+        )  # fmt: skip
+        for name, (path, heading) in SCREENS.items():
+            page = browser.new_page(viewport=SIZE, color_scheme="light")
+            page.goto(path.as_uri())
+            if heading:
+                page.get_by_role("heading", name=heading).evaluate("heading => heading.scrollIntoView()")
+            page.screenshot(path=HERE / f"{name}.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
