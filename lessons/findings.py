@@ -32,7 +32,8 @@ from benchmarks.speed import where_it_pays
 from benchmarks.speed.comparisons import links
 from cifar.data import updates_per_epoch
 from grader.common.atomic_write import write_whole
-from grader.notebooks.build import SOLUTIONS
+from grader.notebooks.build import SOLUTIONS, lessons
+from lessons.minutes import minutes
 
 NUMBERS_FILE = SOLUTIONS / "numbers.json"
 
@@ -170,19 +171,26 @@ def _clusters() -> dict[str, str]:
 
 def numbers() -> dict[str, str]:
     """All numbers of the texts, by name."""
-    return _c04() | _other_05() | _c31() | _c32() | _clusters()
+    return _c04() | _other_05() | _c31() | _c32() | _clusters() | _minutes()
 
 
+def _minutes() -> dict[str, str]:
+    texts = {lesson.name[:2]: lesson for lesson in lessons(SOLUTIONS)}
+    return {f"minutes_{number}": str(minutes(text)) for number, text in texts.items() if number not in NOT_ESTIMATED}
+
+
+NOT_ESTIMATED = ("08", "99")  # Nobody can foresee how long the assignment takes, and the references are looked up.
+LAB_13 = "13_lab_of_lesson_03"
 LESSON_03 = "03_data_parallelism_by_hand"
 LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", "07_famous_results"
 LESSON_09 = "09_beyond_one_machine"
 SENTENCES = (
     Sentence(
-        LESSON_03, "on this machine it is too small to be seen",
+        LAB_13, "on this machine it is too small to be seen",
         lambda: not any(c05.price(runs("C05"), size, "_alone").seen for size in ("2_workers", "4_workers")),
     ),
     Sentence(
-        LESSON_03, "Compared with images drawn at random, no difference was seen.",
+        LAB_13, "Compared with images drawn at random, no difference was seen.",
         lambda: not paired(
             _of("C25", "one shuffle", "test_accuracy"), _of("C25", "with replacement", "test_accuracy")
         ).seen,

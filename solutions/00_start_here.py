@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** say what this course covers and in which order, what your machine can do,
 # and start four workers that train one network together.
 #
-# **Time:** 5 minutes on 2 CPU cores. **Builds on:** Python, and having trained some network before.
+# **Time:** about {{minutes_00}} minutes on 2 CPU cores. **Builds on:** Python, and having trained some network before.
 #
 # ## A case
 #
@@ -31,7 +31,7 @@
 # | --- | --- | --- |
 # | the measurement | it was bad luck, or the number that was printed is one worker's | 01, 03 |
 # | the average | averaging gradients loses something, or somebody added where the mean was meant | 01, 03 |
-# | the data | all workers saw the same images | 03, 04 |
+# | the data | all workers saw the same images | 04 |
 # | the start | the workers began with different weights | 04 |
 # | the batch | four workers take a quarter of the steps | 05 |
 # | the rate | each step should be longer now, or a schedule came too late | 05, 06 |
@@ -64,19 +64,21 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 #
 # | | notebook | minutes | you learn |
 # | --- | --- | --- | --- |
-# | 01 | Gradient descent and noise | 45 | why a batch's gradient is noisy, and how much |
-# | 02 | One worker | 50 | a training program, line by line: where its time and memory go |
-# | 03 | Data parallelism by hand | 60 | a parameter server, and a ring all-reduce by your own plan |
-# | 04 | Horovod | 55 | the few lines that turn one worker into many, and how to look inside |
-# | 05 | Why it converges worse | 50 | epochs against updates, rates, and the critical batch size |
-# | 06 | Techniques | 50 | batch norm, scaled rates, warmup, momentum correction, LAMB |
-# | 07 | Famous results re-examined | 30 | a published table, rebuilt one factor at a time |
+# | 01 | Gradient descent and noise | {{minutes_01}} | why a batch's gradient is noisy, and how much |
+# | 02 | One worker | {{minutes_02}} | a training program, line by line: where its time and memory go |
+# | 03 | Data parallelism by hand | {{minutes_03}} | a parameter server, and a ring all-reduce by your own plan |
+# | 04 | Horovod | {{minutes_04}} | the few lines that turn one worker into many, and how to look inside |
+# | 05 | Why it converges worse | {{minutes_05}} | epochs against updates, rates, and the critical batch size |
+# | 06 | Techniques | {{minutes_06}} | batch norm, scaled rates, warmup, momentum correction, LAMB |
+# | 07 | Famous results re-examined | {{minutes_07}} | a published table, rebuilt one factor at a time |
 # | 08 | Assignment | 90 | your own four-worker program, graded by what its workers do |
-# | 09 | Beyond one machine | 45 | several hosts, a worker that dies, and PyTorch's own DDP |
+# | 09 | Beyond one machine | {{minutes_09}} | several hosts, a worker that dies, and PyTorch's own DDP |
+# | 13, 14 | Labs of lessons 03 and 04 | {{minutes_13}}, {{minutes_14}} | more experiments, for those who want to see them |
 # | 99 | References | | every source, once |
 #
-# Go through them in order the first time: each uses the words of those before it. Where a cell says `live`, you wait
-# for a small experiment (seconds to a minute and a half); where it says `saved`, you see the full one at once.
+# Go through them in order the first time: each uses the words of those before it. The minutes are estimated from the
+# words, the code and the exercises. Where a cell says `live`, you wait for a small experiment, for seconds or a minute.
+# Where it says `saved`, you see the full one at once.
 
 # %% [markdown]
 # ## Your machine

@@ -17,7 +17,7 @@
 # where SGD ends and how long it stays on a saddle, measure the gradient noise scale with a few workers, and read from
 # it how large a batch is worth its images.
 #
-# **Time:** 45 minutes on 2 CPU cores, about one of them waiting. **Builds on:** 00, and a little PyTorch.
+# **Time:** about {{minutes_01}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** 00, and a little PyTorch.
 #
 # Why begin here, in a course about many GPUs? Several workers that average their gradients do one thing to the
 # mathematics: they make the batch larger. So everything that surprises people about many GPUs begins with what a

@@ -17,7 +17,7 @@
 # and what it hides, predict how long an update takes and how much memory it needs, and find the stage that slows a
 # training run down.
 #
-# **Time:** 50 minutes on 2 CPU cores, about two of them waiting. **Builds on:** 01 (gradients and their noise).
+# **Time:** about {{minutes_02}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (gradients and their noise).
 #
 # Several workers will do what one does, each on its own part of the data. So first look closely at one. Whatever is
 # slow, wasteful or misunderstood here will be so $K$ times.

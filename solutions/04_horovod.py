@@ -17,8 +17,8 @@
 # changed line is for and what happens without it, read Horovod's timeline, and find out why more workers are not
 # faster.
 #
-# **Time:** 55 minutes on 2 CPU cores, about three of them waiting. **Builds on:** 02 (`cifar_single.py`) and 03 (the
-# ring all-reduce, shards, means of means).
+# **Time:** about {{minutes_04}} minutes, and about three more of waiting on 2 CPU cores. **Builds on:** 02
+# (`cifar_single.py`) and 03 (the ring all-reduce, means of means).
 #
 # In the last notebook you averaged gradients by hand. Nobody trains that way: a library does it, in the background,
 # while back-propagation goes on. Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a handful of changed
@@ -33,9 +33,7 @@ import difflib
 from pathlib import Path
 
 from benchmarks.experiment.plots import axes
-from benchmarks.instruments.horovod_launch import on_workers
 from cifar import cli
-from cifar.support.environment import cores
 from lessons import horovodrun, live, saved, show
 
 # %% [markdown]
@@ -98,6 +96,8 @@ print(f"\n{sum(line.startswith('+') for line in changes)} of {len(many)} lines a
 # The next cell writes a whole program to a file. Before you run the one after it, write down what worker 1 will print.
 
 # %%
+
+
 # %%writefile words.py
 import os
 
@@ -114,7 +114,6 @@ print(
 )
 if hvd.rank() == 0:
     print("told by the launcher:", *(f"{name}={os.environ[name]}" for name in ("HOROVOD_RANK", "HOROVOD_SIZE")))
-
 
 # %%
 import os
@@ -226,6 +225,8 @@ torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch
 # of each gradient and its square.
 
 # %%
+
+
 # %%writefile restart.py
 import horovod.torch as hvd
 import torch
@@ -422,157 +423,14 @@ show(
 # %% [markdown]
 # Read it from top to bottom, and you see back-propagation: the last layer's gradients are ready first, and are on their
 # way while the first layers' are still being computed. Thick lines that begin and end together are gradients that
-# travelled together. That is our next subject.
+# travelled together. Horovod collects small gradients, and sends them in one message: **tensor fusion**. An exchange
+# takes some time however small it is, so a few large ones are cheaper than many small ones. The lab of this lesson
+# (notebook 14) measures by how much.
 #
 # The grey part is the time between two updates' exchanges: the optimizer's step, the next batch, the forward pass and
 # the beginning of the backward pass. Only rank 0 writes a timeline, so a worker that is slow shows as long waiting in
 # rank 0's. A timeline grows with every update, so of a long run record a few, not all. (`hvd.start_timeline` and
 # `hvd.stop_timeline` do so from within a program that was started with `HOROVOD_TIMELINE=DYNAMIC`.)
-#
-# ## Tensor fusion, and a measurement of this machine
-#
-# Sending $n$ bytes takes about $\alpha + \beta n$ seconds. $\alpha$, the latency, has to be paid for each exchange,
-# however small: Horovod's next cycle must begin (below), the workers must agree, threads must wake up, packets must
-# travel. A network has many small tensors; every layer has a bias. So Horovod does not send a gradient at once. Its
-# background thread looks around once in a while (`HOROVOD_CYCLE_TIME`, in milliseconds), collects all gradients that
-# are ready on all workers, copies them into one buffer and sends that: **tensor fusion**. `HOROVOD_FUSION_THRESHOLD` is
-# the buffer's size in bytes, 128 MiB if you say nothing; 0 turns fusion off. A longer cycle collects more and starts
-# later. (`HOROVOD_AUTOTUNE=1` tries values while your program trains.)
-#
-# First, what are we measuring on?
-
-# %%
-import psutil
-
-gpus_here = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1
-print(f"{cores()} CPU cores to use, in {nodes} memory region(s); GPUs: {gpus_here or 'none'}")
-print("networks:", ", ".join(name for name, state in psutil.net_if_stats().items() if state.isup))
-
-# %% [markdown]
-# **Topology** is how these parts are connected. Inside a host GPUs may talk over fast links of their own (`nvidia-smi
-# topo -m` draws the map), or by way of the CPU's memory. Between hosts there is a network, often ten or more times
-# slower. Good all-reduces know that: they first reduce inside each host, then between hosts, then spread the result.
-# Our workers share one host, and Gloo has them talk over `lo`, the loopback network: no cable, but every byte is copied
-# and added up by the same cores that also train.
-#
-# The program measures three things: an all-reduce of several sizes, many small tensors, at once or one by one, and
-# one tensor in half precision.
-
-# %%
-# %%writefile bandwidth.py
-import time
-from statistics import median
-
-import horovod.torch as hvd
-import torch
-
-from benchmarks.instruments import horovod_ops
-from benchmarks.methods.ring_all_reduce import all_reduce_seconds
-
-horovod_ops.POLL_SECONDS = 0.0001  # ask often: 60 waits of up to a millisecond would be measured as well
-
-
-def seconds(exchange, repeats=10):
-    times = []
-    for _ in range(repeats + 2):
-        horovod_ops.barrier()
-        started = time.perf_counter()
-        exchange()
-        times.append(time.perf_counter() - started)
-    return median(times[2:])
-
-
-def small(together, count=60, numbers=8_000):
-    """Many tensors: all announced before the first is waited for, or one after the other."""
-    tensors = [torch.ones(numbers) for _ in range(count)]
-
-    def exchange():
-        handles = []
-        for at, tensor in enumerate(tensors):
-            handles.append(hvd.allreduce_async_(tensor, name=f"small.{at}"))
-            if not together:
-                horovod_ops.wait(handles.pop())
-        for handle in handles:
-            horovod_ops.wait(handle)
-
-    return seconds(exchange, repeats=5)
-
-
-def large(compression, numbers=2_000_000):
-    """One tensor, compressed before the exchange and decompressed after it."""
-    tensor = torch.ones(numbers)
-
-    def exchange():
-        packed, kind = compression.compress(tensor)
-        compression.decompress(horovod_ops.wait(hvd.allreduce_async(packed, name=f"large.{packed.dtype}")), kind)
-
-    return seconds(exchange)
-
-
-def all_three(sizes):
-    halves = {"fp32": large(hvd.Compression.none), "fp16": large(hvd.Compression.fp16)}
-    return {"sizes": all_reduce_seconds(sizes, 10), "together": small(True), "alone": small(False), **halves}
-
-
-# %%
-sizes = [2**power for power in range(8, 25, 2)]
-measured = on_workers("bandwidth:all_three", 2, sizes=sizes)[0]
-
-# %%
-times, moved = np.array(measured["sizes"]), np.array(sizes)
-alpha = float(np.median(times[moved <= 2**14]))
-rate = moved[-1] / (times[-1] - alpha)  # with two workers each sends and receives as many bytes as the tensor has
-figure, ax = axes("size of the tensor (bytes)", "time of an all-reduce (ms)")
-ax.loglog(moved, 1000 * times, label="measured, 2 workers")
-ax.loglog(moved, 1000 * (alpha + moved / rate), label="latency + size / bandwidth", marker="")
-ax.axvline(alpha * rate, color="#888888", linestyle=":", marker="")
-ax.yaxis.set_major_formatter("{x:g}")
-ax.yaxis.set_minor_formatter("{x:g}")
-ax.legend()
-parameters = sum(weight.numel() for weight in BootcampResNet(norm=no_norm).parameters())
-show(
-    figure,
-    "On logarithmic axes the time hardly depends on the size of small tensors, and rises in proportion for large ones.",
-    f"Latency about {1000 * alpha:.1f} ms, bandwidth about {rate / 1e6:,.0f} MB/s. Below {alpha * rate / 1e3:,.0f} kB "
-    f"(dotted) latency is the larger part. The network's gradients have {4 * parameters / 1e3:,.0f} kB.",
-)
-
-# %% [markdown]
-# Well to the left of the dotted line a tensor costs about the same whatever its size: a bias of 32 numbers as much as a
-# layer of thousands. With bytes there is little to save; with fewer exchanges there is:
-
-# %%
-together, alone = measured["together"], measured["alone"]
-print(f"60 small tensors, announced at once, so that they can be fused: {1000 * together:6.1f} ms")
-print(f"60 small tensors, each when the one before is there:            {1000 * alone:6.1f} ms")
-print(f"that is {alone / together:.0f} times the time for the same bytes")
-
-# %% [markdown]
-# That difference has three causes. Fused tensors share one transfer. Tensors that are announced at once share the
-# agreement about what comes next. And they wait once for Horovod's next cycle, where tensors sent one by one wait each
-# time. To see the first cause alone, turn fusion off and announce all at once: `on_workers("bandwidth:small", 2,
-# {"HOROVOD_FUSION_THRESHOLD": "0"}, together=True)`. Try it in a cell of your own.
-
-# %% [markdown]
-# ### Half the bytes, less time?
-#
-# `DistributedOptimizer(..., compression=hvd.Compression.fp16)` sends gradients as 16-bit numbers. Half the bytes should
-# take half the time. Here:
-
-# %%
-print(f"8 MB as fp32: {1000 * measured['fp32']:5.1f} ms")
-print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] / measured['fp32']:.1f} times the time")
-
-# %% [markdown]
-# If your machine is like most, fp16 is the *slower* one, and the reason is instructive. An all-reduce does not only
-# carry numbers, it adds them. Adding fp32 numbers is what a CPU is built for, many at a time. Gloo adds fp16 numbers by
-# turning each into fp32 and back. Packing and unpacking take time as well. All that is paid in computing, to save bytes
-# on a loopback network that is not the bottleneck. On GPUs, which add fp16 natively, and with a slow network between
-# hosts, the same line is a gain. An optimisation moves load from one part to another: first find out which part is
-# loaded. And fp16 has a small range. Gradients below about $3 \cdot 10^{-8}$ become zero, and sums above 65,504 become
-# infinite. (Horovod's `gradient_predivide_factor` divides before it adds.) The format bfloat16 has the range of fp32
-# and fewer digits. Horovod 0.28 has no compression for it.
 #
 # ## Overlap
 #
@@ -603,6 +461,7 @@ explore("timeline")
 
 # %%
 runs = live("C26", device=device, seed=seed)
+
 # %%
 result = saved("C26")
 
@@ -646,6 +505,7 @@ result = saved("C26")
 
 # %%
 runs = live("C13", device=device, seed=seed)
+
 # %%
 result = saved("C13")
 
@@ -671,75 +531,7 @@ result = saved("C13")
 #    four batches' gradients first: divide each loss by 4, or with SGD the rate is four times as high, in silence. Both
 #    enlarge the global batch.
 # 7. **More workers than cores?** Waiting must not burn the core that somebody else needs. Horovod's wait does: it
-#    spins. The lesson scripts sleep instead, and lengthen Horovod's cycles. This is our own case, so let us measure it.
-#
-# ### Waiting without burning a core
-#
-# A core on which one worker waits is a core on which no other can compute. A worker can waste one in four ways:
-#
-# - **Waiting in `optimizer.step()`.** Horovod asks again and again whether the exchange is done, without a pause: it
-#   *spins*. That reacts fastest where a core is free, and is worst where none is: the spinning worker keeps the core
-#   from the threads that would do the exchange. Our `wait_for_gradients` asks as well (`hvd.poll`), and sleeps a
-#   millisecond between two questions.
-# - **Looking for work.** The background thread of each worker wakes up once a cycle, and all agree on what is ready.
-#   Horovod's cycle is 1 ms; with more workers than cores ours is 5 ms. And Horovod's workers agree in every cycle, also
-#   while there is nothing to agree on, as in a forward pass. In this course's build such a worker waits for its first
-#   tensor instead, up to 100 ms (`HOROVOD_IDLE_CYCLE_TIME`; the few lines are in `source_code/install/`).
-# - **Exchanging in parts.** Each exchange wakes threads in all workers. With `groups=1` all gradients travel together,
-#   in one flat buffer. That gives up the overlap, of which you saw above what it is worth here.
-# - **Threads.** PyTorch would start as many as there are cores, in *each* worker. Ours get their share of the cores.
-#
-# None of this changes what is computed: with the same grouping the weights are equal to the last bit, and a test of
-# this course compares them. The first two and the last are in `cifar/workers.py` and `cifar/support/environment.py`, so
-# no script needs to think of them; the grouping is an argument, as in the assignment's reference.
-#
-# **What to look at:** each bar adds one measure to those of the bar above it. The last one is the same workers without
-# any exchange: about as fast as it can get.
-
-# %%
-from tqdm import tqdm
-
-from benchmarks.instruments.gloo_processes import on_peers
-from benchmarks.instruments.horovod_launch import AS_IT_IS
-from benchmarks.speed.loop import images_per_s
-
-OURS = {"HOROVOD_CYCLE_TIME": "5", "HOROVOD_IDLE_CYCLE_TIME": "100"}
-launches = (
-    (AS_IT_IS, {"Horovod as it is": {"sleep": False, "groups": None}}),
-    (
-        OURS,
-        {
-            "longer cycles": {"sleep": False, "groups": None},
-            "and sleeping while waiting": {"sleep": True, "groups": None},
-            "and one group": {"sleep": True, "groups": 1},
-        },
-    ),
-)
-work = {"network": "bootcamp", "batch_size": 64, "updates": 12}
-took = {}
-for cycles, ways in tqdm(launches, desc="two launches", unit="launch", file=sys.stdout):
-    found = on_workers("benchmarks.speed.loop:several", workers, cycles, ways=list(ways.values()), **work)
-    took |= dict(zip(ways, zip(*found, strict=True), strict=True))
-took["no exchange"] = on_peers("benchmarks.speed.loop:peer", workers, way="alone", **work)
-speeds = {label: images_per_s(work["batch_size"], work["updates"], found) for label, found in took.items()}
-
-# %%
-figure, ax = axes("images/s of all workers", "how workers wait", size=(8.0, 2.4))
-ax.barh(list(speeds), list(speeds.values()), color=["#888888", *["#0b3c5d"] * 3, "#d0d0d0"])
-ax.invert_yaxis()
-first, last = speeds["Horovod as it is"], speeds["and one group"]
-told = ", ".join(f"{label}: {speed:,.0f}" for label, speed in speeds.items())
-show(
-    figure,
-    f"Bars of images a second: {told}.",
-    f"{workers} workers on {cores()} cores, {work['batch_size']} images each, one run a bar. All measures together: "
-    f"{last / first:.1f} times Horovod as it is, {last / speeds['no exchange']:.0%} of the speed without exchange.",
-)
-
-# %% [markdown]
-# With a core for each worker the bars may be equal: then a worker that spins takes nothing from anybody. One run a bar
-# is a glance, not a measurement; `make benchmark` repeats it over several rounds, with larger batches, another network
-# and PyTorch's own DistributedDataParallel beside it.
+#    spins. The lesson scripts sleep instead, and lengthen Horovod's cycles. Notebook 14 measures what that brings.
 #
 # ## What breaks when a change is left out
 #
@@ -752,6 +544,7 @@ show(
 
 # %%
 runs = live("C27", device=device, seed=seed)
+
 # %%
 result = saved("C27")
 for arm, (run, *_) in result.runs.items():
@@ -810,10 +603,8 @@ for arm in ("no_broadcast", "no_sharding"):
 # - The key changes: init, pin by local rank, wrap the optimizer, broadcast the start (after a restart the optimizer's
 #   state and the epoch, too), shard, reduce what you report, write on rank 0.
 # - Average gradients and losses; sum counts. Evaluate by counts, so that unequal shards do no harm.
-# - An exchange has a latency and a bandwidth. Fusion saves latency. Compression saves bytes, and costs computing.
 # - Overlap hides an exchange only behind resources that it does not need itself.
 # - Scaling is a matter of computing time between two exchanges: small per-worker batches limit it.
-# - Where workers share cores, waiting must sleep, cycles be long, and threads be counted.
 # - Almost every change that is left out fails in silence. Look for its symptom.
 #
 # ## Questions

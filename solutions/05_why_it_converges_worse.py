@@ -17,7 +17,7 @@
 # tell a matter of too few updates from a mistake in the program, write a learning-rate schedule that does not change
 # its meaning with the number of workers, and judge how far a rate can be scaled.
 #
-# **Time:** 50 minutes on 2 CPU cores, about two of them waiting. **Builds on:** 01 (noise, critical batch size), 03
+# **Time:** about {{minutes_05}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (noise, critical batch size), 03
 # (averaging gradients, shards) and 04 (Horovod).
 #
 # In the last two notebooks, four workers computed exactly what one worker with a four times larger batch would compute.

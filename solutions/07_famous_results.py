@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** read a table of results with the questions that it does not ask, rebuild
 # it one factor at a time, and say what it shows and what it cannot show.
 #
-# **Time:** 30 minutes on 2 CPU cores, one of them waiting. **Builds on:** all notebooks so far, 05 and 06 above all.
+# **Time:** about {{minutes_07}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** all notebooks so far, 05 and 06 above all.
 #
 # Two kinds of famous results: the records of training ImageNet in minutes, and a table of techniques with a number for
 # each. The records have been repeated by many. What does the table have that they have not, or the other way round?

@@ -188,7 +188,7 @@ CLAIM = Claim(
     statement="Asynchronous SGD pays for late gradients with a higher loss; elastic averaging with a larger ρ keeps "
     "the workers closer together.",
     source="S0, S1",
-    lesson="03_data_parallelism_by_hand",
+    lesson="13_lab_of_lesson_03",
     variants=tuple(WAYS),
     seeds=5,
     settings={"workers": 4, "batch_size": 32, "updates": 200, "rate": 0.1, "period": 4, "test_images": 2000},
