@@ -7,7 +7,13 @@ import pytest
 
 from tests.conftest import REPOSITORY
 
-TEXTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", *(f"docs/{path.name}" for path in sorted((REPOSITORY / "docs").glob("*.md")))]
+TEXTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
+    *(f"docs/{path.name}" for path in sorted((REPOSITORY / "docs").glob("*.md"))),
+]
 MAX_CHARACTERS = 120  # A line in these texts has at most as many characters as a line of code.
 WRITTEN_LATER = ("grader/work", "runs", "notebooks/my_assignment")  # Commands write these, and git ignores them.
 PARTS = ("source_code", "lessons", "grader", "benchmarks", "solutions", "notebooks", "docs", "tests", "runs")
