@@ -19,8 +19,8 @@
 # **Time:** about {{minutes_03}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (the noise of
 # a gradient) and 02 (the training loop of one worker).
 #
-# Horovod does all of this for you from notebook 04 on. But its few lines stand for decisions that go wrong in silence:
-# sum or mean, divided by what, over which images. Whoever has written them once reads them differently.
+# Horovod does all of this for you from notebook 04 on. If you have done it once by hand, you know what its few lines
+# decide.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -97,9 +97,8 @@ result = saved("cores")
 # $$g = \frac{\sum_r n_r\, g_r}{\sum_r n_r}.$$
 #
 # If all $n_r$ are equal, this is the plain mean of the $g_r$. That is the whole theorem: **$K$ workers with $n$ images
-# each compute what one worker computes with $Kn$**. No approximation: they differ by rounding alone. (Whether so large
-# a batch is *good* is another question, that of notebook 05.) But read its two conditions. The counts are equal, or are
-# used as weights. And each image's gradient depends on that image alone.
+# each compute what one worker computes with $Kn$**. No approximation: they differ by rounding alone. But read its two
+# conditions. The counts are equal, or are used as weights. And each image's gradient depends on that image alone.
 #
 # The first condition first. Write the mean that is right for any counts.
 
@@ -154,16 +153,16 @@ runs = live("C01", device=device, seed=seed)
 result = saved("C01")
 
 # %% [markdown]
-# Here theory and practice part, and it is the second condition that breaks. Batch normalisation makes images of one
-# batch see each other: mean and variance come from the images at hand. A worker has only its own at hand. Both runs are
-# legitimate, but they are not the *same* run. So "multi-GPU training equals a larger batch" is true of the gradient
-# averaging and false of the usual network. Notebook 06 asks whether it matters for the accuracy.
+# Here the second condition breaks. Batch normalisation makes images of one
+# batch see each other: mean and variance come from the images at hand. A worker has only its own at hand. So "multi-GPU
+# training equals a larger batch" is true of the gradient averaging and false of the usual network. Notebook 06 asks
+# whether it matters for the accuracy.
 #
 # ### Shards that do not divide evenly
 #
 # 50,000 images over 3 workers leave two over, and the last batch of an epoch is often short. What if one worker has
 # fewer images, and we take the plain mean all the same? Left: the error of one batch. Right: what remains of it after
-# averaging over several batches. Noise would fade, a bias stays.
+# averaging over several batches. Noise fades. A bias stays.
 
 # %%
 runs = live("C02", device=device, seed=seed)
@@ -176,21 +175,19 @@ result = saved("C02")
 # data in the order of classes it pulls every update the same way. Three cures: weigh by counts, as you did; give every
 # worker equally many and leave the rest for another epoch (what `cifar.data.shard` does); or pad.
 #
-# Padding is what trips people in **validation**: repeat a few images to make the shards equal, and they count twice.
-# Workers in this course add up *counts of correct answers* over unequal shards, and divide once by all images. A sum
-# needs no equal parts.
+# Validation needs no equal shards. Workers in this course add up *counts of correct answers*, and divide once by the
+# number of all images.
 #
 # ## Several processes, from a notebook
 #
 # Workers are processes. A notebook is one process, its *kernel*, and has threads of its own: for messages from your
 # browser, for PyTorch's arithmetic, perhaps for CUDA. `fork()` would copy the memory of all of them but only the one
 # thread that calls it. A lock that another thread held at that moment stays locked in the copy for ever, and a CUDA
-# context does not survive at all. Starting fresh Python processes has another problem: they cannot import a function
-# that exists only in a cell.
+# context does not survive at all. And fresh Python processes cannot import a function that exists only in a cell.
 #
-# So: **write the program to a file, and launch it.** It is what you would do on a cluster anyway. PyTorch's launcher is
-# `torchrun` (or `python -m torch.distributed.run`). It starts the processes and gives each its rank, the number of them
-# all, and an address where they meet. The cell below takes functions that we wrote in cells, and makes them a program.
+# So: **write the program to a file, and launch it.** PyTorch's launcher is `torchrun` (or `python -m
+# torch.distributed.run`). It starts the processes and gives each its rank, the number of them all, and an address where
+# they meet. The cell below takes functions that we wrote in cells, and makes them a program.
 
 # %%
 IMPORTS = """\
@@ -241,8 +238,7 @@ def hello():
 launch(hello, workers)
 
 # %% [markdown]
-# The lines come in any order: nobody told the workers to wait for each other's printing. Each has a process id of its
-# own, and shares no memory with the rest. What it knows of others, it has received.
+# The lines come in any order. Each worker has a process id of its own, and shares no memory with the rest.
 #
 # `isend` begins to send and goes on; `recv` waits. Had all workers called a blocking `send` first, a long message would
 # leave each waiting for a neighbour that is itself still sending: a **deadlock**. Here a
@@ -352,10 +348,9 @@ show(
 )
 
 # %% [markdown]
-# Now for real. It is the same arithmetic, but each process sees only its own chunks: it must know which one to send,
-# which one comes, and what to do with it. Both halves have the same pattern of who sends what, so one loop does for
-# both. Write its plan; the workers below follow it. (All that it needs belongs inside the function: they get nothing
-# else of its cell.)
+# Now for real. Each process sees only its own chunks. It must know which one to send, which one comes, and whether to
+# add it. One loop does both halves. Write its plan; the workers below follow it. (All that it needs belongs inside the
+# function: they get nothing else of its cell.)
 
 
 # %% exercise="ring_plan"
@@ -398,6 +393,23 @@ def traffic(scheme, workers, size):
 
 
 # %% [markdown]
+# ## How long does an exchange take?
+#
+# A message of $n$ bytes takes about $\alpha + \beta n$ seconds. The **latency** $\alpha$ is paid for each message, even
+# for an empty one. $\beta$ is the time for one byte. In a ring each worker sends $2(K-1)$ messages of $N/K$ bytes, one
+# after the other. One server receives and sends $2(K-1)$ messages of $N$ bytes. Take 2 MB of gradients, a latency of
+# 0.1 ms, and a link of 1 Gbit/s:
+
+# %%
+alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
+for count in (2, 4, 16, 64, 256):
+    ring_ms, server_ms = (2e3 * (count - 1) * (alpha + beta * n) for n in (2e6 / count, 2e6))
+    print(f"{count:3} workers: {ring_ms:5.1f} ms in a ring, {server_ms:7.1f} ms with one server")
+
+# %% [markdown]
+# With few workers the bytes decide, and the ring's time hardly grows. With many workers its messages are short, and the
+# latency decides. Lesson 09 fits this model to real hosts.
+#
 # ## Training with both
 #
 # A training loop, whole. It takes this worker's shard of one shuffle of CIFAR-10, and makes 16 updates of plain SGD
@@ -423,8 +435,7 @@ assert 128 % workers == 0, f"a global batch of 128 does not divide among {worker
 one = train_by_hand(lambda vector: None, 0, 1, train, seed)
 
 # %% [markdown]
-# Now the same loop on real processes, once with the server and once with the ring. The operating system's kernel counts
-# what comes in through the connections of each.
+# Now the same loop on real processes, with the server and with the ring. The kernel counts what comes in.
 
 
 # %%

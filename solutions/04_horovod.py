@@ -141,18 +141,9 @@ launch("words.py", workers)
 # find each other. The transport below may be MPI itself, NVIDIA's NCCL between GPUs, or Gloo, which needs nothing but
 # a network: that is what we use. The program does not change.
 #
-# ### Distributed code inside Jupyter
-#
-# Why did we write a file? This notebook is *one* process, so here `hvd.size()` could only be 1. And copying the process
-# by `fork`, as Python's `multiprocessing` may do on Linux, is a trap. A fork copies the memory, but only the one thread
-# that calls it. PyTorch's thread pools, Horovod's background thread and the driver of a GPU belong to threads that do
-# not exist in the copy. If one of them held a lock at that moment, nobody will ever open it. CUDA refuses to work in a
-# fork of a process that has used it.
-#
-# So: **launch, do not fork.** Put the program into a file and start it by command, as here. (Horovod's
-# `horovod.run(function, np=4)` does the same for a function: it launches new processes and sends them the function.)
-# What comes back are files and printed lines. All live runs of this course whose workers exchange something work this
-# way.
+# This notebook is one process, so here `hvd.size()` could only be 1. We wrote a file and launched it, as in notebook 03.
+# (Horovod's `horovod.run(function, np=4)` does the same for a function: it launches new processes and sends them the
+# function.)
 #
 # ## The real script
 #
