@@ -12,6 +12,7 @@ _HOMES = {
     "RunError": "cells.running", "horovodrun": "cells.running",
     "live": "cells.claims", "saved": "cells.claims",
     "on_two_hosts": "cells.hosts",
+    "all_guesses": "cells.guesses", "compare": "cells.guesses",
     "explore": "explorables",
     "axes": "cells.figures", "panels": "cells.figures", "show": "cells.figures",
 }  # fmt: skip

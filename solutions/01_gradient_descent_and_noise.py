@@ -33,7 +33,7 @@ from IPython.display import Markdown
 from benchmarks.claims.lesson_01 import c11_saddle_points as c11
 from benchmarks.claims.lesson_01 import c28_critical_batch_size as c28
 from cifar.data import load
-from lessons import axes, live, saved, show
+from lessons import axes, compare, live, saved, show
 
 torch.manual_seed(seed)
 
@@ -339,6 +339,11 @@ print(inspect.getsource(c28.norms))
 # %% [markdown]
 # **What to look at:** on the left, where the line bends, and whether the dotted line (the noise scale, from the first
 # half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
+#
+# **Guess first.** Write a number into the next cell: from how many images a batch on do larger batches save ever less?
+
+# %%
+my_guess = None  # a number of images, such as 10
 
 # %%
 runs = live("C28", device=device, seed=seed)
@@ -361,6 +366,7 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 
 # %%
 result = saved("C28")
+compare("critical_batch", my_guess)
 
 # %% [markdown]
 # How far may you trust it?

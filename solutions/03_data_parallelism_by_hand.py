@@ -43,7 +43,7 @@ from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
 from cifar.support.environment import cores
-from lessons import live, saved, show
+from lessons import compare, live, saved, show
 
 # %% [markdown]
 # ## Why several processors?
@@ -53,7 +53,10 @@ from lessons import live, saved, show
 #
 # In the next experiment each worker has one core of this machine for itself. Think of the core as its GPU. First one
 # worker trains alone on one core. Then two workers train on two cores, and exchange their gradients after each update.
-# Write down your guess: how many images per second will two workers manage, if one manages 100?
+# **Guess first.** How many images will two workers manage while one manages 100? Write a number into the next cell.
+
+# %%
+my_guess = None  # a number of images, such as 100
 
 # %%
 if cores() > 1:
@@ -63,12 +66,13 @@ else:
 
 # %%
 result = saved("cores")
+compare("two_workers", my_guess)
 
 # %% [markdown]
-# Two workers are nearly twice as fast as one, if each keeps a batch of 64 images. This is called **weak scaling**. They
-# gain less if they share one batch of 64, so that each has only 32. This is called **strong scaling**: the exchange
-# takes as long as before, and there is less to compute between two exchanges. The dashed line is what a simple model
-# says for four and eight workers, each with a core of its own.
+# Two workers manage {{cores_weak}} images while one manages 100, if each keeps a batch of 64 images. This is called
+# **weak scaling**. They gain less if they share one batch of 64, so that each has only 32. This is called **strong
+# scaling**: the exchange takes as long as before, and there is less to compute between two exchanges. The dashed line
+# is what a simple model says for four and eight workers, each with a core of its own.
 #
 # In most other experiments of this course, one worker may use all cores, because that is how you would train on this
 # machine. Then two workers share the same cores, and cannot be faster. Remember this when you read a time.
@@ -282,14 +286,6 @@ def server_mean(vector):
 #
 # ![](drawings/server_and_ring.svg)
 #
-# Choose how many workers there are, and how fast the link is:
-
-# %%
-from lessons import explore
-
-explore("server")
-
-# %% [markdown]
 # Let all links work at the same time. Cut the vector into $K$ chunks. In each step every worker passes *one chunk* to
 # its right-hand neighbour, and gets one from the left. In the first half (*reduce-scatter*) what comes in is **added**:
 # a chunk collects the contribution of each worker that it passes. After $K-1$ steps each worker holds one chunk that is
@@ -316,6 +312,8 @@ def ring_step(chunks, step):
 # Here is the whole ring, to move step by step. Let the workers send a wrong chunk, too.
 
 # %%
+from lessons import explore
+
 explore("ring")
 
 # %% [markdown]

@@ -37,7 +37,7 @@ from IPython.display import Markdown
 from benchmarks.experiment.dataset import data
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.lamb import Lamb, parameter_groups
-from lessons import axes, horovodrun, live, panels, saved, show
+from lessons import axes, compare, horovodrun, live, panels, saved, show
 from lessons.cells.running import SOURCE
 
 # %% [markdown]
@@ -202,11 +202,19 @@ show(
 # middle panel is what guessing gets, $\ln 10$. A loss far above it is not "slow progress", it is a network that is
 # confidently wrong. There, too, whether warmup lowers that peak or only moves it to a later update. In the middle, with
 # the same markers, the highest loss for each optimizer and base rate. On the right, what is left of it at the end.
+#
+# **Guess first.** Adam ends at {{c31_adam_base}} % with its usual rate. Where does it end at eight times that rate, if
+# there is no warmup?
+
+# %%
+my_guess = None  # an accuracy in per cent, such as 10
 
 # %%
 runs = live("C31", device=device, seed=seed)
+
 # %%
 result = saved("C31")
+compare("adam", my_guess)
 
 # %% [markdown]
 # Theory expected trouble mainly for SGD at high rates, and a cure by warmup. This is what came out:

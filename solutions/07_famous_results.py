@@ -30,7 +30,7 @@ from IPython.display import Markdown
 
 from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies
 from benchmarks.experiment.intervals import deviation, difference, mean_std
-from lessons import axes, live, panels, saved, show
+from lessons import axes, compare, live, panels, saved, show
 
 # %% [markdown]
 # ## The records: from two weeks to a minute
@@ -170,6 +170,12 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 # First live, with few images and two epochs. Such a short run cannot show who wins in the end. Watch something else:
 # `8-same-bn` has equal batches on all workers, so it is quick to compute. It is one worker, and you can see how far it
 # is behind `8-bn`, whose workers really have eight times the images. Is it at all?
+#
+# **Guess first.** Eight workers train with the program of one, and nothing else is changed. After as many images, by
+# how many points are they worse?
+
+# %%
+my_guess = None  # a number of points, such as 1
 
 # %%
 small = live("C32", device=device, seed=seed, variants=("8-base", "8-bn", "8-same-bn"))
@@ -183,6 +189,7 @@ for arm in small:
 
 # %%
 full = saved("C32")
+compare("eight_workers", my_guess)
 
 # %% [markdown]
 # ## Published and rebuilt, side by side

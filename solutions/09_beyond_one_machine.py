@@ -243,7 +243,7 @@ explore("efficiency")
 # more than they compute.** Each coloured line is a case: a network, and how much faster the machines are than here.
 
 # %%
-from lessons import live, saved, show
+from lessons import all_guesses, compare, live, saved, show
 
 runs = live("C14", device=device, seed=seed)
 
@@ -287,14 +287,18 @@ result = saved("C14")
 # gradients. Then the model should foresee what others have measured on clusters that we have never seen.
 #
 # Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
-# GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries. **Before you look,
-# guess:** how far will the predictions be off?
+# GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries. **Guess
+# first:** by how many per cent will the predictions be off, in the median?
+
+# %%
+my_guess = None  # a number of per cent, such as 10
 
 # %%
 from benchmarks.speed import where_it_pays
 
 picture = where_it_pays.picture()
 show(picture.figure, picture.alt, picture.caption)
+compare("clusters", my_guess)
 
 # %% [markdown]
 # {{clusters_within}} of {{clusters_count}} predictions are within 20 % of what was published, and half of them are
@@ -521,6 +525,14 @@ for name in ("with_ddp", endings.LATE):
 # - Horovod and DDP compute the same. Horovod wraps the optimizer, and its all-reduce takes the mean. DDP wraps the
 #   network, and PyTorch's all-reduce takes the sum.
 #
+# ## Your guesses
+#
+# You have made guesses in six lessons. How good were they?
+
+# %%
+all_guesses()
+
+# %% [markdown]
 # ## Questions
 #
 # <details><summary>You double the per-worker batch. Which terms of the cost of an update change?</summary>

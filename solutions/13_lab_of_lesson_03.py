@@ -69,6 +69,14 @@ result = saved("C05")
 #
 # ## Who should compute, and over which links?
 #
+# Begin with the server and the ring of lesson 03. Choose how many workers there are, and how fast the link is:
+
+# %%
+from lessons import explore
+
+explore("server")
+
+# %% [markdown]
 # A parameter server could do more than average: workers run the forward pass, and all gradients are computed in one
 # place. Source S3 objects. Here are four ways, on real processes, with real gradients:
 # the server *computes* all gradients (workers send it their activations), the server *averages* gradients, all send
@@ -130,8 +138,6 @@ for rank in range(3):
 # Choose a mistake, and see what becomes of the shards:
 
 # %%
-from lessons import explore
-
 explore("shards")
 
 # %% [markdown]

@@ -1,0 +1,91 @@
+"""Puts a learner's guess beside what was measured, and shows at the end how good all guesses were.
+
+A lesson asks before a result is shown: `my_guess = None  # write a number here`. After the result it calls
+`compare("two_workers", my_guess)`. The last lesson calls `all_guesses()`. Guesses give no points. They are kept in the
+file `guesses.json` of the notebook's folder.
+"""
+
+import html
+import json
+from numbers import Real
+from pathlib import Path
+from typing import NamedTuple
+
+from IPython.display import HTML, display
+
+from grader.common.atomic_write import write_whole
+from lessons import findings
+
+KEPT = Path("guesses.json")  # in the notebook's folder, which is the working folder of its kernel
+CLOSE = 1.5  # A guess is called close if it is at most so many times too large or too small.
+
+
+class Question(NamedTuple):
+    """What was asked, the unit of the answer, and the name of the number (`lessons.findings`) that answers it."""
+
+    text: str
+    unit: str
+    number: str
+
+    @property
+    def truth(self) -> float:
+        return float(findings.number(self.number).replace(",", ""))
+
+
+QUESTIONS = {
+    "critical_batch": Question("From how many images on do larger batches save ever less?", "images", "c28_critical"),
+    "two_workers": Question("How many images do two workers manage while one manages 100?", "images", "cores_weak"),
+    "four_workers": Question(
+        "How many points do four workers end below one, after as many images?", "points", "c04_loss"
+    ),
+    "adam": Question("Which accuracy is left to Adam at eight times the rate?", "%", "c31_adam_scaled"),
+    "eight_workers": Question("How many points do eight workers lose if nothing is changed?", "points", "c32_naive"),
+    "clusters": Question("How far off is the model of clusters, in the median?", "%", "clusters_median"),
+}
+
+
+def compare(name: str, guess: float | None) -> None:
+    """Show a guess beside the measured number, and keep it. Raises ValueError if it is not a number above 0."""
+    question = QUESTIONS[name]
+    if guess is not None and (not isinstance(guess, Real) or isinstance(guess, bool) or not guess > 0):
+        raise ValueError(f"my_guess must be a number above 0, such as 10, not {guess!r}")
+    told = f"It is {question.truth:g} {question.unit}."
+    if guess is None:
+        told += " You wrote no guess. A guess makes you remember the answer, so write a number the next time."
+    else:
+        write_whole(KEPT, json.dumps(_kept() | {name: float(guess)}, indent=1) + "\n")
+        told = f"Your guess: {guess:g} {question.unit}. {told} {_how_far(guess, question.truth)}"
+    display(HTML(f"<p><strong>{html.escape(question.text)}</strong> {html.escape(told)}</p>"))
+
+
+def all_guesses() -> None:
+    """Show all guesses of this learner beside the measured numbers, and how many of them were close."""
+    found = {name: guess for name, guess in _kept().items() if name in QUESTIONS}
+    if not found:
+        display(HTML("<p>You have written no guesses in the lessons.</p>"))
+        return
+    rows = "".join(_row(QUESTIONS[name], guess) for name, guess in found.items())
+    close = sum(_times(guess, QUESTIONS[name].truth) <= CLOSE for name, guess in found.items())
+    heads = "".join(f"<th>{head}</th>" for head in ("question", "your guess", "measured"))
+    told = f"{close} of your {len(found)} guesses were at most {CLOSE:g} times too large or too small."
+    display(HTML(f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><p>{told}</p>"))
+
+
+def _kept() -> dict[str, float]:
+    return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
+
+
+def _row(question: Question, guess: float) -> str:
+    cells = (question.text, f"{guess:g} {question.unit}", f"{question.truth:g} {question.unit}")
+    return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+
+
+def _times(guess: float, truth: float) -> float:
+    return max(guess / truth, truth / guess)
+
+
+def _how_far(guess: float, truth: float) -> str:
+    times = _times(guess, truth)
+    if times < 1.05:
+        return "That is it."
+    return f"You were {times:.1f} times too {'high' if guess > truth else 'low'}."
