@@ -33,7 +33,8 @@ from benchmarks.speed.comparisons import links, one_core_each
 from cifar.data import updates_per_epoch
 from grader.common.atomic_write import write_whole
 from grader.notebooks.build import SOLUTIONS, lessons
-from lessons.minutes import minutes
+from lessons import glossary
+from lessons.minutes import NOT_ESTIMATED, minutes
 
 NUMBERS_FILE = SOLUTIONS / "numbers.json"
 
@@ -171,7 +172,8 @@ def _clusters() -> dict[str, str]:
 
 def numbers() -> dict[str, str]:
     """All numbers of the texts, by name."""
-    return {name: value for group in GROUPS.values() for name, value in group().items()} | _minutes()
+    found = {name: value for group in GROUPS.values() for name, value in group().items()}
+    return found | _minutes() | {"glossary": glossary.table()}
 
 
 def number(name: str) -> str:
@@ -196,7 +198,6 @@ def _minutes() -> dict[str, str]:
     return {f"minutes_{number}": str(minutes(text)) for number, text in texts.items() if number not in NOT_ESTIMATED}
 
 
-NOT_ESTIMATED = ("08", "99")  # Nobody can foresee how long the assignment takes, and the references are looked up.
 LAB_13 = "13_lab_of_lesson_03"
 LESSON_03 = "03_data_parallelism_by_hand"
 LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", "07_famous_results"

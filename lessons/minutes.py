@@ -9,6 +9,7 @@ import jupytext
 WORDS_PER_MINUTE = 180  # plain prose in a language that is not one's own
 CODE_LINES_PER_MINUTE = 10
 EXERCISE, EXPLORABLE, QUESTION = 5, 4, 1  # minutes for each
+NOT_ESTIMATED = ("08", "98", "99")  # Nobody can foresee how long the assignment takes. The others are looked up.
 ROUNDED_TO = 5  # minutes; an estimate is not better than that
 WORD = re.compile(r"[^\W\d_][\w'’-]*|\d[\d.,]*")
 

@@ -21,8 +21,8 @@
 # ## A case
 #
 # Training a network on one processor is slow. So you start four **workers**: four processes, each with a processor of
-# its own. Each has a copy of the network, and its own quarter of the images. After every batch they average their
-# gradients, so that all four stay equal. This is called *data parallelism*.
+# its own. Each has a copy of the network, and its own quarter of the images, its **shard**. After every **batch** of a
+# few dozen images they average their gradients, so that all four stay equal. This is called **data parallelism**.
 #
 # Every log looks healthy. The loss falls. No error is printed. All four processors are busy. And in the end the network
 # is *worse* than the one that a single worker trained. Nobody has changed the network or the images. Who did it?
@@ -49,7 +49,8 @@
 #
 # Horovod is the library that averages the gradients here. Its last release is 0.28.1, of June 2023. Little has been
 # added to it since, and this course changes a few lines of it so that it works with today's PyTorch. New programs use
-# PyTorch's own `DistributedDataParallel` (DDP), or FSDP for networks that do not fit on one GPU. Lesson 09 shows DDP.
+# PyTorch's own `DistributedDataParallel` (**DDP**), or FSDP for networks that do not fit on one GPU. Lesson 09 shows
+# DDP.
 #
 # We teach with Horovod because it hides little. A few lines turn a program for one worker into one for many, and each
 # line stands for one decision. The decisions are the same in DDP, and there most of them are made for you.
@@ -74,6 +75,7 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # | 08 | Assignment | 90 | your own four-worker program, graded by what its workers do |
 # | 09 | Beyond one machine | {{minutes_09}} | several hosts, a worker that dies, and PyTorch's own DDP |
 # | 13, 14 | Labs of lessons 03 and 04 | {{minutes_13}}, {{minutes_14}} | more experiments, for those who want to see them |
+# | 98 | Glossary | | every term, with the lesson that explains it |
 # | 99 | References | | every source, once |
 #
 # Go through them in order the first time: each uses the words of those before it. The minutes are estimated from the
@@ -154,9 +156,9 @@ show(
 #
 # ## Questions
 #
-# <details><summary>Four workers with 64 images each make one update. How many images went into it?</summary>
+# <details><summary>Four workers with 64 images each make one **update**. How many images went into it?</summary>
 #
-# 256: the mean of four means over 64 images each is the mean over all of them. This is called the global batch.
+# 256: the mean of four means over 64 images each is the mean over all of them. This is called the **global batch**.
 #
 # </details>
 #

@@ -45,8 +45,9 @@ torch.manual_seed(seed)
 #
 # $$ w \leftarrow w - \eta\, g, \qquad g = \nabla L(w) = \frac1N \sum_{i=1}^{N} \nabla \ell_i(w). $$
 #
-# $\eta$ is the learning rate, in this course just the *rate*. **Stochastic gradient descent** (SGD) draws $B$ images at
-# random for each update and uses their mean gradient $\hat g$ instead. An update costs $B$ images rather than $N$.
+# $\eta$ is the **learning rate**, in this course just the *rate*. **Stochastic gradient descent** (SGD) draws $B$
+# images at random for each update and uses their mean gradient $\hat g$ instead. An update costs $B$ images rather than
+# $N$.
 #
 # To see both, take a model with two weights, so that its loss is a surface we can draw. It predicts the brightness of
 # the middle of an image from that of its left and of its right edge. Each brightness is shifted and scaled to mean 0
@@ -142,7 +143,7 @@ explore("cloud")
 #
 # The trace $\operatorname{tr} \Sigma$ is the mean squared distance of an image's gradient from $g$. (If a batch may not
 # contain an image twice, the error is smaller still, by the factor $(N - B) / (N - 1)$: with $B = N$ nothing is left to
-# chance. The batches of an epoch's shuffle are of that kind.)
+# chance. An **epoch** is one pass over all images, in a shuffled order. Its batches are of that kind.)
 #
 # Your turn: compute that error, exactly and without drawing anything.
 
@@ -191,8 +192,8 @@ result = saved("C03")
 # %% [markdown]
 # ## Does a large batch get stuck at saddle points?
 #
-# Less noise is better, then? A common worry says no: at a saddle the gradient is zero, noise is what pushes you off,
-# and a large batch has too little of it.
+# Less noise is better, then? A common worry says no: at a **saddle**, a minimum in one direction and a maximum in
+# another, the gradient is zero. Noise is what pushes you off, and a large batch has too little of it.
 #
 # The smallest saddle is $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$: it curves up along $x$ and down
 # along $y$. So the line $y = 0$ is a ridge, with a minimum on each side of it, at $y = \pm 1$. Start on it and descend.
@@ -289,8 +290,9 @@ Markdown("What the theory says at one rate:\n\n| batch size | updates | images |
 # ### Measuring it with workers
 #
 # $g$ over all images is too expensive to compute, and per-image gradients are too many to store. But $K$ workers
-# already have what we need. Each has a gradient of its $b$ images; the all-reduce gives the average, a gradient of
-# $Kb$. On average over many batches the squared length of a batch's gradient is
+# already have what we need. Each has a gradient of its $b$ images; the **all-reduce**, the exchange after which all
+# have the same result, gives the average, a gradient of $Kb$. On average over many batches the squared length of a
+# batch's gradient is
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #

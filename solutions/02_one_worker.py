@@ -89,8 +89,8 @@ print(f"{sum(weight.numel() for weight in net.parameters()):,} weights")
 
 # %% [markdown]
 # And `train_epoch` is the loop that you know from every PyTorch tutorial. Two lines in it are less usual. `autocast`
-# computes in bfloat16 where the processor is fast at it, and `wait_for_gradients` does nothing with one worker; it
-# has its part in notebook 04.
+# computes in **bfloat16**, a number format of 16 bits, where the processor is fast at it, and `wait_for_gradients` does
+# nothing with one worker; it has its part in notebook 04.
 
 # %%
 print(inspect.getsource(train_epoch))
@@ -142,9 +142,9 @@ for name, right_class in (("modest", modest), ("bold", bold)):
     print(f"{name}: loss {-right_class.log().mean():.2f} nats, accuracy {accuracy:.0%}")
 
 # %% [markdown]
-# Now with real networks: five recipes that differ in length, distortions, weight decay and label smoothing, all judged
-# the same way, on undistorted images of both splits. (Weight decay shrinks all weights a little at each update; label
-# smoothing asks for less than certainty: 0.82 for the right class, and 0.02 for each of the nine others.)
+# Now with real networks: five recipes that differ in length, distortions, **weight decay** (each update also makes the
+# weights a little smaller) and **label smoothing** (it asks for 0.82 for the right class, and 0.02 for each of the nine
+# others), all judged the same way, on undistorted images of both splits.
 #
 # **What to look at:** in each panel, whether the points fall from the upper left to the lower right. A rank
 # correlation of 1 says that ordering the recipes by low loss orders them by high accuracy; 0 says that the two orders
@@ -291,17 +291,18 @@ for name, (fixed, each) in (("yours", yours), ("the figure's", figures)):
 # all others: an error that is small beside them can be large beside $t_0$. The figure's line weighs relative errors. If
 # yours has a negative $t_0$, that is why.
 #
-# The line knows nothing of caches: where a batch's activations no longer fit in them, each image may take longer; see
-# whether yours does. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is
+# The line knows nothing of caches. Where a batch no longer fits in them, each image may take longer. See whether yours
+# does. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is
 # the first reason why $K$ GPUs are not $K$ times as fast:** whoever divides a batch among workers divides $cB$ but not
 # $t_0$, and moves each of them to the left on this curve.
 #
 # ## Where does the memory go?
 #
 # Inference can forget a layer's input as soon as the next layer has been computed. Training cannot: the gradient of a
-# weight is error times *input*, so the inputs of all layers must wait until the backward pass comes by. One often
-# reads another explanation, that each image needs a gradient of its own for all weights. It does not. The sum over the
-# images is part of the same matrix product that computes the gradient,
+# weight is error times *input*, so the inputs of all layers, the **activations**, must wait until the **backward
+# pass**, which computes the gradients from the last layer to the first, comes by. One often reads another explanation,
+# that each image needs a gradient of its own for all weights. It does not. The sum over the images is part of the same
+# matrix product that computes the gradient,
 #
 # $$\frac{\partial L}{\partial W} = \frac{1}{B}\sum_i \delta_i\, a_i^\top = \frac{1}{B}\,\Delta^\top A,$$
 #

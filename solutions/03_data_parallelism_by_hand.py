@@ -250,8 +250,8 @@ launch(hello, workers)
 #
 # ## A parameter server
 #
-# One process is the **server**. The workers send it their gradients. It averages them, and sends the mean back. Here
-# worker 0 does this beside its own work.
+# One process is the **parameter server**, or server for short. The workers send it their gradients. It averages them,
+# and sends the mean back. Here worker 0 does this beside its own work.
 #
 # This is the simplest case: one server, and all workers wait for it. The first large clusters for deep learning had
 # many servers, and each held a part of the weights (Dean and others 2012; Li and others 2014). Dean's workers did not
@@ -290,7 +290,7 @@ def server_mean(vector):
 # its right-hand neighbour, and gets one from the left. In the first half (*reduce-scatter*) what comes in is **added**:
 # a chunk collects the contribution of each worker that it passes. After $K-1$ steps each worker holds one chunk that is
 # complete. In the second half (*all-gather*) the complete chunks go round once more, and what comes in **replaces**
-# what was there. (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018.)
+# what was there. This is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018).
 #
 # Write one step of the first half, seen from above: the chunks of all workers before and after.
 
@@ -394,9 +394,9 @@ def traffic(scheme, workers, size):
 # ## How long does an exchange take?
 #
 # A message of $n$ bytes takes about $\alpha + \beta n$ seconds. The **latency** $\alpha$ is paid for each message, even
-# for an empty one. $\beta$ is the time for one byte. In a ring each worker sends $2(K-1)$ messages of $N/K$ bytes, one
-# after the other. One server receives and sends $2(K-1)$ messages of $N$ bytes. Take 2 MB of gradients, a latency of
-# 0.1 ms, and a link of 1 Gbit/s:
+# for an empty one. $\beta$ is the time for one byte, and $1/\beta$ is the **bandwidth**. In a ring each worker sends
+# $2(K-1)$ messages of $N/K$ bytes, one after the other. One server receives and sends $2(K-1)$ messages of $N$ bytes.
+# Take 2 MB of gradients, a latency of 0.1 ms, and a link of 1 Gbit/s:
 
 # %%
 alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
@@ -406,7 +406,7 @@ for count in (2, 4, 16, 64, 256):
 
 # %% [markdown]
 # With few workers the bytes decide, and the ring's time hardly grows. With many workers its messages are short, and the
-# latency decides. Lesson 09 fits this model to real hosts.
+# latency decides. Lesson 09 fits this model to several **hosts**, which are computers in one network.
 #
 # ## Training with both
 #

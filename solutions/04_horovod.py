@@ -138,16 +138,16 @@ launch("words.py", workers)
 # %% [markdown]
 # There is no master program that gives orders. `horovodrun` starts the *same* program several times, as `mpirun` does
 # for MPI, and tells each process its number through environment variables. `hvd.init()` reads them, and the processes
-# find each other. The transport below may be MPI itself, NVIDIA's NCCL between GPUs, or Gloo, which needs nothing but
-# a network: that is what we use. The program does not change.
+# find each other. The transport below may be MPI itself, NVIDIA's **NCCL** between GPUs, or **Gloo**, which needs
+# nothing but a network. We use Gloo. The program does not change.
 #
-# This notebook is one process, so here `hvd.size()` could only be 1. We wrote a file and launched it, as in notebook 03.
-# (Horovod's `horovod.run(function, np=4)` does the same for a function: it launches new processes and sends them the
-# function.)
+# This notebook is one process, so here `hvd.size()` could only be 1. We wrote a file and launched it, as in notebook
+# 03. (Horovod's `horovod.run(function, np=4)` does the same for a function: it launches new processes and sends them
+# the function.)
 #
 # ## The real script
 #
-# Now `cifar_base.py` itself. We ask Horovod for a *timeline* on the way, through an environment variable: a record of
+# Now `cifar_base.py` itself. We ask Horovod for a **timeline** on the way, through an environment variable: a record of
 # what it did with each tensor, which we read further below.
 
 # %%
@@ -194,8 +194,9 @@ for span in (1, 2):
 # what it was, but for rounding. (The figure at the end of this notebook shows it relative to the length of the workers'
 # mean weights, which grows.)
 #
-# Equal seeds would make an equal start as well, but they are a promise, and a broadcast is a fact: it also holds when
-# one worker has another version of a library, or when only one of them has read a checkpoint.
+# In a **broadcast** one worker sends its weights to all others. Equal seeds would make an equal start as well. But they
+# fail if one worker has another version of a library, or if only one of them has read a **checkpoint**, a file with the
+# state of a run.
 #
 # That last case deserves a look. Let us write a checkpoint, as a run that was interrupted would have left it:
 
@@ -428,7 +429,8 @@ show(
 # ![](drawings/overlap.svg)
 #
 # The timeline showed exchange and back-propagation at the same time. `DistributedOptimizer` puts a hook on each weight:
-# as soon as its gradient is there, it is announced, and `loss.backward()` goes on. Only `optimizer.step()` waits.
+# as soon as its gradient is there, it is announced, and `loss.backward()` goes on. Only `optimizer.step()` waits. So
+# the exchange and the backward pass **overlap**.
 #
 # What can be saved? The exchange can hide behind the backward pass only. During the forward pass there is no gradient
 # yet. And the last gradients are ready when the backward pass ends, so their exchange, the *tail*, comes after it. At
@@ -458,11 +460,11 @@ result = saved("C26")
 
 # %% [markdown]
 # The theory assumes two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
-# network card that is nearly true. Here one pool of cores does both. Copying through the loopback and adding up is work
-# for the CPU, so where no core is free, hiding it behind back-propagation hides it behind the very cores that it needs.
-# What can be hidden is waiting: for the slower worker, for the next cycle. The
-# verdict says how much of the possible time is saved. 100 % would be the best case, and 0 % the sum. A negative number
-# means that an update took longer than computing and exchanging one after the other.
+# network card that is nearly true. Here one pool of cores does both. Copying through the **loopback**, the network
+# inside one machine, and adding up is work for the CPU, so where no core is free, hiding it behind back-propagation
+# hides it behind the very cores that it needs. What can be hidden is waiting: for the slower worker, for the next
+# cycle. The verdict says how much of the possible time is saved. 100 % would be the best case, and 0 % the sum. A
+# negative number means that an update took longer than computing and exchanging one after the other.
 #
 # Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
 # small exchanges, and each pays its latency. Sent after the backward pass, all of them fit into one buffer. Compare the

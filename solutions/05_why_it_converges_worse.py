@@ -143,9 +143,9 @@ show(
 
 # %% [markdown]
 # Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
-# times?* On the right: *how good is it after so many steps?* Batch normalisation's running statistics follow the
-# weights slowly: after $n$ updates, $0.9^n$ of them is still their start. So the first points are lower than the
-# network deserves, above all those of several workers.
+# times?* On the right: *how good is it after so many steps?* The **running statistics** of batch normalisation, which
+# tests use in place of a batch's own, follow the weights slowly: after $n$ updates, $0.9^n$ of them is still their
+# start. So the first points are lower than the network deserves, above all those of several workers.
 #
 # Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the
 # run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is scaled,
@@ -251,8 +251,8 @@ for size in (1, 4):
 
 # %% [markdown]
 # Does it matter for accuracy? The experiment trains four workers with a schedule that halves the rate every epoch,
-# keyed by epoch and keyed by one worker's updates, with nothing else changed. It does so from the base rate and from
-# the rate scaled by four.
+# keyed by epoch and keyed by one worker's updates, with nothing else changed. It does so from the **base rate**, which
+# is that of one worker, and from the rate scaled by four.
 #
 # **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as wide.
 # On the right, for each starting rate, which of the two ends higher. Compare both with the line of one worker, too.
@@ -403,7 +403,8 @@ result = saved("C20")
 # (The full rule also changes Adam's two betas and its epsilon.) You have just seen a side of it in the path: a larger
 # batch does not make Adam's updates shorter. It can even make them longer, since with less noise the running mean
 # cancels less, while the denominator only knows sizes. Multiplying Adam's rate by $K$, as the lesson scripts of
-# notebook 06 do (and `cifar_lamb.py` LAMB's), is therefore bold. Notebook 06 tests it, with and without warmup.
+# notebook 06 do (and `cifar_lamb.py` LAMB's), is therefore bold. Notebook 06 tests it, with and without **warmup**, in
+# which the rate climbs slowly at the start.
 #
 # None of these rules holds everywhere. Shallue et al. 2018 searched the best rate for each batch in many workloads, and
 # no rule came near it in all of them. Take a rule as the place where your search begins.
@@ -417,7 +418,7 @@ result = saved("C20")
 # the loss rises steeply when the weights move a little, and that these generalise worse.
 #
 # Sharpness can be measured. Near a minimum the loss is about $L(w + v) \approx L(w) + \tfrac12 v^\top H v$, with the
-# Hessian $H$, the matrix of second derivatives. Its largest eigenvalue says how steep the steepest direction is. For
+# **Hessian** $H$, the matrix of second derivatives. Its largest eigenvalue says how steep the steepest direction is. For
 # half a million weights $H$ would have $10^{11}$ entries, but we never need them: the product $Hv$ is the gradient of
 # the number $g \cdot v$ (Pearlmutter 1994), and multiplying a random vector by $H$ again and again turns it towards
 # the direction with the largest eigenvalue. On a matrix that we can look at:

@@ -343,10 +343,11 @@ for name, (weight, step) in adam.items():
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Look at the last column. Relative to what it has, one layer moves several times as far as another. The authors of LARS
-# suppose the following: if you raise the rate for a larger batch, the layer with the largest share breaks first, and so
-# it limits the rate of all the others. We have not tested that by itself. In notebook 07, one clip of the whole
-# gradient brings back most of what LAMB does, and it treats all layers alike.
+# Look at the last column. Relative to what it has, one layer moves several times as far as another. The authors of
+# **LARS**, an optimizer with a step length for each layer, suppose the following: if you raise the rate for a larger
+# batch, the layer with the largest share breaks first, and so it limits the rate of all the others. We have not tested
+# that by itself. In notebook 07, one clip of the whole gradient brings back most of what LAMB does, and it treats all
+# layers alike.
 #
 # The idea of **LARS** (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and **LAMB** (You et al. 2019, arXiv:1904.00962):
 # let every layer's step be the same *share* of its weights. Scale the update by the **trust ratio**:

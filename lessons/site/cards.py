@@ -10,7 +10,7 @@ from nbformat import NotebookNode
 
 from grader.notebooks.build import DRAWING, drawing
 from lessons.execute import Executed, Failed
-from lessons.minutes import minutes
+from lessons.minutes import NOT_ESTIMATED, minutes
 
 GOAL = re.compile(r"\*\*After this notebook you will (be able to|have)\*\*(.+?)(?=\n\n|\*\*Time|\Z)", re.DOTALL)
 OPENING_DRAWING = "one_update.svg"  # the index opens with it, so it is on no card
@@ -19,7 +19,10 @@ FIGURE = re.compile(r'<img src="(data:image/[a-z+]+;base64,[^"]+)" alt="([^"]*)"
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
-    """A lesson. `page` is empty if it was not executed, and `error` says what failed. `picture` is a data address."""
+    """A lesson. `page` is empty if it was not executed, and `error` says what failed. `picture` is a data address.
+
+    `minutes` is 0 if nobody can estimate them.
+    """
 
     name: str
     title: str
@@ -39,7 +42,8 @@ def card(source: Path, executed: Executed | None, failure: Failed | None) -> Car
     notebook = nbformat.read(there.path, as_version=4) if there else None
     picture, words = _picture(source, text, notebook)
     return Card(
-        name=source.stem, title=_title(text, source.stem), goal=_goal(text), minutes=minutes(source),
+        name=source.stem, title=_title(text, source.stem), goal=_goal(text),
+        minutes=0 if source.name[:2] in NOT_ESTIMATED else minutes(source),
         page=there.path.with_suffix(".html").name if there else "", seconds=executed.seconds if executed else 0,
         error=failure.message if failure and not executed else "", picture=picture, words=words,
     )  # fmt: skip
