@@ -8,7 +8,7 @@ import jupytext
 
 WORDS_PER_MINUTE = 180  # plain prose in a language that is not one's own
 CODE_LINES_PER_MINUTE = 10
-EXERCISE, EXPLORABLE, QUESTION = 5, 4, 1  # minutes for each
+EXERCISE, EXPLORABLE, QUESTION, TASK = 5, 4, 1, 10  # minutes for each; a task is a cell with this tag
 NOT_ESTIMATED = ("08", "98", "99")  # Nobody can foresee how long the assignment takes. The others are looked up.
 ROUNDED_TO = 5  # minutes; an estimate is not better than that
 WORD = re.compile(r"[^\W\d_][\w'’-]*|\d[\d.,]*")
@@ -24,5 +24,6 @@ def minutes(lesson: Path) -> int:
     took = len(WORD.findall(" ".join(texts))) / WORDS_PER_MINUTE + len(lines) / CODE_LINES_PER_MINUTE
     took += EXERCISE * (len(code) - len(given))
     took += EXPLORABLE * sum("explore(" in cell.source for cell in code)
+    took += TASK * sum("task" in cell.metadata.get("tags", []) for cell in code)
     took += QUESTION * sum(text.count("<summary>") for text in texts)
     return ROUNDED_TO * ceil(took / ROUNDED_TO)

@@ -14,8 +14,7 @@
 # # 04 Horovod
 #
 # **After this notebook you will be able to** turn a training program for one worker into one for many, say what each
-# changed line is for and what happens without it, read Horovod's timeline, and find out why more workers are not
-# faster.
+# changed line is for and what happens without it, and read Horovod's timeline.
 #
 # **Time:** about {{minutes_04}} minutes, and about three more of waiting on 2 CPU cores. **Builds on:** 02
 # (`cifar_single.py`) and 03 (the ring all-reduce, means of means).
@@ -96,8 +95,6 @@ print(f"\n{sum(line.startswith('+') for line in changes)} of {len(many)} lines a
 # The next cell writes a whole program to a file. Before you run the one after it, write down what worker 1 will print.
 
 # %%
-
-
 # %%writefile words.py
 import os
 
@@ -187,7 +184,7 @@ for span in (1, 2):
 # eight threads that fight each other. `use_device` gives each worker its share, at least one. Horovod's own background
 # thread comes on top.
 #
-# ## An equal start, also after a restart
+# ## An equal start
 #
 # All workers apply the same gradient. Two networks that begin equal stay equal; two that begin apart stay apart. The
 # same gradient makes the same step, with plain SGD and with Adam from a fresh state alike, so even the distance stays
@@ -198,66 +195,8 @@ for span in (1, 2):
 # fail if one worker has another version of a library, or if only one of them has read a **checkpoint**, a file with the
 # state of a run.
 #
-# That last case deserves a look. Let us write a checkpoint, as a run that was interrupted would have left it:
-
-# %%
-import torch
-
-net = torch.nn.Linear(4, 1)
-optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
-for _ in range(10):
-    optimizer.zero_grad()
-    (net(torch.randn(8, 4)) - 1).square().mean().backward()
-    optimizer.step()
-torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 7}, "checkpoint.pt")
-
-# %% [markdown]
-# Two workers go on from it, but only rank 0 reads the file, as if it lay on a disk that the other cannot see. Then rank
-# 0 sends what it has: first the weights alone, then also the optimizer's state, which for Adam means the running means
-# of each gradient and its square.
-
-# %%
-
-
-# %%writefile restart.py
-import horovod.torch as hvd
-import torch
-
-hvd.init()
-torch.manual_seed(hvd.rank())
-found = torch.load("checkpoint.pt") if hvd.rank() == 0 else {"epoch": 0}
-for send_state in (False, True):
-    net = torch.nn.Linear(4, 1)
-    optimizer = hvd.DistributedOptimizer(torch.optim.Adam(net.parameters(), lr=0.05), net.named_parameters())
-    if hvd.rank() == 0:
-        net.load_state_dict(found["net"])
-        optimizer.load_state_dict(found["optimizer"])
-    if send_state:
-        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
-    hvd.broadcast_parameters(net.state_dict(), root_rank=0)
-    epoch = hvd.broadcast_object(found["epoch"], root_rank=0)
-    for _ in range(10):  # all workers apply the same mean gradient
-        optimizer.zero_grad()
-        (net(torch.randn(8, 4)) - 1).square().mean().backward()
-        optimizer.step()
-    weights = [round(value, 3) for value in net.weight[0].tolist()]
-    print(
-        f"from epoch {epoch}, state {'sent' if send_state else 'not sent'}: ten updates later the weights are {weights}"
-    )
-
-# %%
-launch("restart.py", 2)
-
-# %% [markdown]
-# Same weights at the start, same gradients, and yet the workers part if the state is not sent: each turns the gradient
-# into another step. So after a restart send weights, optimizer state, epoch number, and the state of anything else that
-# decides what a step is (a scheduler, a loss scale). In `cifar_base.py` a fresh optimizer has no state, so the one
-# broadcast is enough.
-#
-# Two traps in the order of the lines. Load the optimizer's state into the *wrapped* optimizer: `DistributedOptimizer`
-# makes a new one, which keeps the rate but not what Adam has gathered so far. And send the state *before* the weights:
-# on a worker that has no state yet, Horovod makes an update with zero gradients to create one. With weight decay such
-# an update moves the weights. The broadcast of the weights then puts that right.
+# After a restart, send the optimizer's state and the number of the epoch as well. The lab of this lesson (notebook 14)
+# shows what happens otherwise.
 #
 # ## Average or sum?
 #
@@ -475,57 +414,34 @@ result = saved("C26")
 # `optimizer.synchronize()`, clip, and then step inside `with optimizer.skip_synchronize():`. The exchange still
 # overlaps; only the clipping waits. Clip before the exchange, and each worker clips by another norm.
 #
-# ## "It is slower with more GPUs"
+# ## Convert it yourself
 #
-# An exchange costs the same whatever the batch was: the gradient of 16 images has as many numbers as that of 1,000. So
-# what counts is how long a worker computes between two exchanges. Call the compute time of $b$ images $t_0 + cb$, and
-# that of an exchange $t_x$. The part of the time that goes into computing is
-#
-# $$ \text{efficiency} = \frac{t_0 + cb}{t_0 + cb + t_x}. $$
-#
-# ![](drawings/strong_and_weak.svg)
-#
-# There are two ways to use more workers. **Strong scaling** keeps the global batch and divides it: $b$ shrinks with
-# each worker, the efficiency with it. **Weak scaling** keeps the per-worker batch: $b$ stays, and so does the
-# efficiency once there is an exchange at all, nearly, but the global batch grows (and with it notebook 05's problems).
-#
-# One more care is needed where workers share cores, as here. Four workers on two cores cannot be four times as fast as
-# one, with any library. That is *oversubscription*, not communication. So each case is compared with the same workers
-# without exchange.
-#
-# **What to look at:** on the left, where the lines with and without exchange part. On the right, the share that is
-# left: with two workers there is an exchange for the first time, and both lines fall. Which of them ends lower?
+# You have seen each line. Now turn the program of one worker into one of four, without looking at `cifar_base.py`. The
+# next cell copies `cifar_single.py` to `my_workers.py`, beside this notebook. Then it launches `my_workers.py` on four
+# workers for some seconds, and says what they do.
 
-# %%
-runs = live("C13", device=device, seed=seed)
+# %% tags=["task"]
+from lessons.cells import convert
 
-# %%
-result = saved("C13")
+convert.begin()
+steps = convert.check()
 
 # %% [markdown]
-# What theory leaves open is the size of $t_x$ beside $t_0 + cb$, and that is a matter of your machine and network: on a
-# slow network weak scaling suffers too, and on a very fast one strong scaling hardly does. Two effects disturb the
-# simple picture here. Beyond one worker a core the left panel has no more computing power to share out, so its lines
-# cannot go on rising. And workers that share cores lend each other their waiting: while one waits for the exchange,
-# another computes.
-#
-# If your own program gets slower with more workers, go through this list from the top:
-#
-# 1. **Count cores and threads.** Workers times threads should not exceed the cores. On GPUs: are the *data loaders*
-#    starved? Four workers want four times the images a second (notebook 02).
-# 2. **Check the pinning.** `nvidia-smi` shows whether all sit on GPU 0.
-# 3. **Compare images a second, not seconds an update.** With weak scaling an update may take a little longer, and
-#    still use $K$ times the images.
-# 4. **Take the exchange away once** (a plain optimizer), to see what it costs. If that makes no difference, look
-#    elsewhere.
-# 5. **Look at the timeline.** Long waiting: one worker is slow. Long all-reduce: the network is. Many tiny exchanges:
-#    fusion does not work, perhaps because the cycle is too short.
-# 6. **Compute more between two exchanges:** a larger per-worker batch, or `backward_passes_per_step=4`, which *sums*
-#    four batches' gradients first: divide each loss by 4, or with SGD the rate is four times as high, in silence. Both
-#    enlarge the global batch.
-# 7. **More workers than cores?** Waiting must not burn the core that somebody else needs. Horovod's wait does: it
-#    spins. The lesson scripts sleep instead, and lengthen Horovod's cycles. Notebook 14 measures what that brings.
-#
+# Open `my_workers.py` in JupyterLab. Change one thing, save the file, and run the next cell. Go on until all steps are
+# done. This order works: the programs know each other, share out the images, average the gradients, start with rank 0's
+# weights, draw their own random numbers, add up their counts, and let rank 0 write.
+
+# %% tags=["solution"]
+import shutil
+
+from lessons.cells.running import SOURCE
+
+shutil.copy(SOURCE / "cifar_base.py", convert.MINE)
+
+# %%
+steps = convert.check()
+
+# %% [markdown]
 # ## What breaks when a change is left out
 #
 # Now we know what each line is for. Do they all matter? The experiment takes the text of `cifar_base.py`, removes one
@@ -597,7 +513,6 @@ for arm in ("no_broadcast", "no_sharding"):
 #   state and the epoch, too), shard, reduce what you report, write on rank 0.
 # - Average gradients and losses; sum counts. Evaluate by counts, so that unequal shards do no harm.
 # - Overlap hides an exchange only behind resources that it does not need itself.
-# - Scaling is a matter of computing time between two exchanges: small per-worker batches limit it.
 # - Almost every change that is left out fails in silence. Look for its symptom.
 #
 # ## Questions

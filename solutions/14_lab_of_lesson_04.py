@@ -14,7 +14,7 @@
 # # 14 Lab of lesson 04: what an exchange costs on your machine
 #
 # **After this notebook you will be able to** measure the latency and the bandwidth of an exchange, say what fusion and
-# compression save and cost, and see how workers that wait can take a core from workers that compute.
+# compression save and cost, find out why more workers are not faster, and go on from a checkpoint with several workers.
 #
 # **Time:** {{minutes_14}} minutes, besides the waiting for its runs. **Builds on:** 04.
 #
@@ -24,10 +24,20 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import psutil
+import torch
+
+from benchmarks.experiment.plots import axes
+from benchmarks.instruments.horovod_launch import on_workers
+from cifar.model import BootcampResNet, no_norm
+from cifar.support.environment import cores
+from lessons import live, saved, show
 
 # %% [markdown]
 # ## Tensor fusion, and a measurement of this machine
@@ -41,16 +51,8 @@ import numpy as np
 # later. (`HOROVOD_AUTOTUNE=1` tries values while your program trains.)
 #
 # First, what are we measuring on?
+
 # %%
-import psutil
-import torch
-
-from benchmarks.experiment.plots import axes
-from benchmarks.instruments.horovod_launch import on_workers
-from cifar.model import BootcampResNet, no_norm
-from cifar.support.environment import cores
-from lessons import show
-
 gpus_here = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
 nodes = len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or 1
 print(f"{cores()} CPU cores to use, in {nodes} memory region(s); GPUs: {gpus_here or 'none'}")
@@ -67,8 +69,6 @@ print("networks:", ", ".join(name for name, state in psutil.net_if_stats().items
 # one tensor in half precision.
 
 # %%
-
-
 # %%writefile bandwidth.py
 import time
 from statistics import median
@@ -249,9 +249,134 @@ show(
 # With a core for each worker the bars may be equal: then a worker that spins takes nothing from anybody. One run a bar
 # is a glance, not a measurement; `make benchmark` repeats it over several rounds, with larger batches, another network
 # and PyTorch's own DistributedDataParallel beside it.
+#
+# ## "It is slower with more GPUs"
+#
+# An exchange costs the same whatever the batch was: the gradient of 16 images has as many numbers as that of 1,000. So
+# what counts is how long a worker computes between two exchanges. Call the compute time of $b$ images $t_0 + cb$, and
+# that of an exchange $t_x$. The part of the time that goes into computing is
+#
+# $$ \text{efficiency} = \frac{t_0 + cb}{t_0 + cb + t_x}. $$
+#
+# ![](drawings/strong_and_weak.svg)
+#
+# There are two ways to use more workers. **Strong scaling** keeps the global batch and divides it: $b$ shrinks with
+# each worker, the efficiency with it. **Weak scaling** keeps the per-worker batch: $b$ stays, and so does the
+# efficiency once there is an exchange at all, nearly, but the global batch grows (and with it notebook 05's problems).
+#
+# One more care is needed where workers share cores, as here. Four workers on two cores cannot be four times as fast as
+# one, with any library. That is *oversubscription*, not communication. So each case is compared with the same workers
+# without exchange.
+#
+# **What to look at:** on the left, where the lines with and without exchange part. On the right, the share that is
+# left: with two workers there is an exchange for the first time, and both lines fall. Which of them ends lower?
+
+# %%
+runs = live("C13", device=device, seed=seed)
+
+# %%
+result = saved("C13")
 
 # %% [markdown]
+# What theory leaves open is the size of $t_x$ beside $t_0 + cb$, and that is a matter of your machine and network: on a
+# slow network weak scaling suffers too, and on a very fast one strong scaling hardly does. Two effects disturb the
+# simple picture here. Beyond one worker a core the left panel has no more computing power to share out, so its lines
+# cannot go on rising. And workers that share cores lend each other their waiting: while one waits for the exchange,
+# another computes.
+#
+# If your own program gets slower with more workers, go through this list from the top:
+#
+# 1. **Count cores and threads.** Workers times threads should not exceed the cores. On GPUs: are the *data loaders*
+#    starved? Four workers want four times the images a second (notebook 02).
+# 2. **Check the pinning.** `nvidia-smi` shows whether all sit on GPU 0.
+# 3. **Compare images a second, not seconds an update.** With weak scaling an update may take a little longer, and
+#    still use $K$ times the images.
+# 4. **Take the exchange away once** (a plain optimizer), to see what it costs. If that makes no difference, look
+#    elsewhere.
+# 5. **Look at the timeline.** Long waiting: one worker is slow. Long all-reduce: the network is. Many tiny exchanges:
+#    fusion does not work, perhaps because the cycle is too short.
+# 6. **Compute more between two exchanges:** a larger per-worker batch, or `backward_passes_per_step=4`, which *sums*
+#    four batches' gradients first: divide each loss by 4, or with SGD the rate is four times as high, in silence. Both
+#    enlarge the global batch.
+# 7. **More workers than cores?** Waiting must not burn the core that somebody else needs. Horovod's wait does: it
+#    spins. The lesson scripts sleep instead, and lengthen Horovod's cycles. Notebook 14 measures what that brings.
+#
+# ## A restart: send more than the weights
+#
+# Only one worker may have read the checkpoint. Let us write a checkpoint, as a run that was interrupted would have left
+# it:
+
+# %%
+net = torch.nn.Linear(4, 1)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.05)
+for _ in range(10):
+    optimizer.zero_grad()
+    (net(torch.randn(8, 4)) - 1).square().mean().backward()
+    optimizer.step()
+torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 7}, "checkpoint.pt")
+
+# %% [markdown]
+# Two workers go on from it, but only rank 0 reads the file, as if it lay on a disk that the other cannot see. Then rank
+# 0 sends what it has: first the weights alone, then also the optimizer's state, which for Adam means the running means
+# of each gradient and its square.
+
+# %%
+# %%writefile restart.py
+import horovod.torch as hvd
+import torch
+
+hvd.init()
+torch.manual_seed(hvd.rank())
+found = torch.load("checkpoint.pt") if hvd.rank() == 0 else {"epoch": 0}
+for send_state in (False, True):
+    net = torch.nn.Linear(4, 1)
+    optimizer = hvd.DistributedOptimizer(torch.optim.Adam(net.parameters(), lr=0.05), net.named_parameters())
+    if hvd.rank() == 0:
+        net.load_state_dict(found["net"])
+        optimizer.load_state_dict(found["optimizer"])
+    if send_state:
+        hvd.broadcast_optimizer_state(optimizer, root_rank=0)
+    hvd.broadcast_parameters(net.state_dict(), root_rank=0)
+    epoch = hvd.broadcast_object(found["epoch"], root_rank=0)
+    for _ in range(10):  # all workers apply the same mean gradient
+        optimizer.zero_grad()
+        (net(torch.randn(8, 4)) - 1).square().mean().backward()
+        optimizer.step()
+    weights = [round(value, 3) for value in net.weight[0].tolist()]
+    print(
+        f"from epoch {epoch}, state {'sent' if send_state else 'not sent'}: ten updates later the weights are {weights}"
+    )
+
+
+# %%
+def launch(program: str, count: int) -> None:
+    """Start a program with so many workers, and show what they printed, by rank."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    command = ["horovodrun", "-np", str(count), sys.executable, program]
+    print("$ horovodrun -np", count, "python", program)
+    variables = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr[-2000:])
+    print("\n".join(sorted(done.stdout.replace("<stdout>:", " ").splitlines(), key=lambda line: line[:4])))
+
+
+launch("restart.py", 2)
+
+# %% [markdown]
+# Same weights at the start, same gradients, and yet the workers part if the state is not sent: each turns the gradient
+# into another step. So after a restart send weights, optimizer state, epoch number, and the state of anything else that
+# decides what a step is (a scheduler, a loss scale). In `cifar_base.py` a fresh optimizer has no state, so the one
+# broadcast is enough.
+#
+# Two traps in the order of the lines. Load the optimizer's state into the *wrapped* optimizer: `DistributedOptimizer`
+# makes a new one, which keeps the rate but not what Adam has gathered so far. And send the state *before* the weights:
+# on a worker that has no state yet, Horovod makes an update with zero gradients to create one. With weight decay such
+# an update moves the weights. The broadcast of the weights then puts that right.
+#
 # ## Summary
 #
 # - An exchange has a latency and a bandwidth. Fusion saves latency. Compression saves bytes, and costs computing.
+# - Scaling is a matter of computing time between two exchanges: small per-worker batches limit it.
 # - Where workers share cores, waiting must sleep, cycles must be long, and threads must be counted.
+# - After a restart, send the optimizer's state and the epoch, and not only the weights.
