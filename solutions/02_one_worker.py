@@ -47,7 +47,11 @@ from lessons.cells.running import SOURCE
 # %% [markdown]
 # ## The script, line by line
 #
-# This is the whole program. Every later script in this course is this one with a few lines changed.
+# This is what every training program does, again and again:
+#
+# ![](drawings/one_step.svg)
+#
+# And this is the whole program. Every later script in this course is this one with a few lines changed.
 
 # %%
 script = (SOURCE / "cifar_single.py").read_text()

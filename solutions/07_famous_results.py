@@ -102,7 +102,8 @@ show(
 # Reading them line by line (you know how, from notebook 04) shows:
 #
 # 1. **Nobody shards.** No worker takes a part of the data. In four of the five scripts all workers also use the same
-#    random seed. So all eight draw the *same* images, and average eight equal gradients.
+#    random seed. So all eight draw the *same* images, and average eight equal gradients. The drawing below shows four of
+#    them.
 # 2. **An epoch is cut short.** The number of updates is divided by eight all the same. With one GPU, 12 epochs are
 #    1,164 updates; with eight, 144.
 # 3. **Two rows are one program.** The script of "batch normalisation" and that of "a scaled learning rate and warmup"
@@ -111,6 +112,8 @@ show(
 #    row has it. The LAMB script also leaves the seed out, so its workers draw *different* images: a second change.
 # 5. **The accuracy is that of training images**, as its text says, of one run on each kind of GPU. The test images are
 #    loaded, and not used.
+#
+# ![](drawings/same_images.svg)
 #
 # None of this is rare. Notebook 05 had a list for exactly such cases. What do the first two mean together? Work it out:
 

@@ -25,6 +25,8 @@
 #
 # A grader starts your program with four workers and watches what they do. It judges what it sees, and it does not
 # believe what your program prints.
+#
+# ![](drawings/what_the_grader_sees.svg)
 
 # %% tags=["parameters"]
 folder, profile = "my_assignment", "fast"
