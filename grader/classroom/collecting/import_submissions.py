@@ -2,7 +2,8 @@
 
 The top level has one folder per student. Somewhere below it are the notebooks under their released names, and beside
 notebook 08 the program's folder. Of a folder of Moodle's ("Name_123_assignsubmission_file") only the name counts,
-because the number differs between Moodle's assignments.
+because the number differs between Moodle's assignments. `platforms` reads the forms of other platforms. Of several
+attempts the last counts.
 
 Nothing is unpacked: only files with those names are read, and grading checks their content. nbgrader's time stamp and
 secret are not imported, because the student could have written them.
@@ -23,6 +24,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from grader.classroom.collecting import platforms
 from grader.classroom.collecting.student_submission import PROGRAM, STUDENT
 from grader.classroom.course import Course
 from grader.common.contract import ENTRY
@@ -84,14 +86,19 @@ def _sort(source: Path, course: Course, target: Path) -> tuple[list[tuple[str, s
     """
     assignments = set(course.assignments)
     with _open_files(source) as files:
-        paths = [path for path, _ in files]
+        given = [path for path, _ in files]
+    places = platforms.arrange(given, {ENTRY, *(f"{name}.ipynb" for name in assignments)})
+    paths = [place for path in given if (place := places.get(path, path))]
     outer_folders = 1 if _is_wrapped(paths, assignments) else 0  # around the students' folders
     notebooks = _notebook_folders([_without_top(path, outer_folders) for path in paths], assignments)
     counts: Counter[str] = Counter()
     ignored = []
     with _open_files(source) as files:
         for full_path, read in files:
-            if not (path := _without_top(full_path, outer_folders)).parts:
+            if (place := places.get(full_path, full_path)) is None:
+                ignored.append(f"{full_path} (an earlier attempt)")
+                continue
+            if not (path := _without_top(place, outer_folders)).parts:
                 continue
             student = student_id(path.parts[0])
             owners = list(_assignments_of(path, notebooks.get(student, {})))
