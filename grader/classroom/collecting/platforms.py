@@ -4,12 +4,12 @@ Moodle makes a folder for each student (`student_id` in import_submissions.py re
 these forms. `STUDENT` is a name, an account, or both:
 
 - Canvas: one flat folder of `lovelaceada_1001_500001_03_name.ipynb`. The numbers are those of the student and of the
-  file. `_LATE_` may stand before them, and `-1` at the end of a name that was handed in again. (Canvas's source,
-  app/models/content_zipper.rb.)
+  file. `_LATE_` may stand before them, and `-1` at the end of a name that was handed in again. (Public programs that
+  read these downloads.)
 - Blackboard: one flat folder of `Homework 3_alovelace_attempt_2026-01-31-23-59-07_03_name.ipynb`, with all attempts.
-  (nbgrader's documentation of its zip collector uses this form as its example.)
-- Brightspace: a folder `1234-5678 - Ada Lovelace - Jan 31, 2026 1159 PM` for each attempt. (D2L's help on downloading
-  submissions.)
+  (The example in nbgrader's documentation of its zip collector.)
+- Brightspace: a folder `1234-5678 - Ada Lovelace - Jan 31, 2026 1159 PM` for each attempt, or `... - 31 January 2026
+  1159 PM`. (Public programs that read these downloads.)
 """
 
 import re
@@ -20,7 +20,8 @@ from typing import NamedTuple
 
 CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<user>\d+)_(?P<file>\d+)_(?P<rest>.+)", re.DOTALL)
 BLACKBOARD = re.compile(r".+_(?P<user>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})_(?P<rest>.+)", re.DOTALL)
-BRIGHTSPACE = re.compile(r"\d+-\d+ - (?P<name>.+?) - (?P<time>\w{3,9} \d{1,2}, \d{4} \d{1,4} [AP]M)", re.DOTALL)
+BRIGHTSPACE = re.compile(r"\d+-\d+ - (?P<name>.+?) - (?P<time>[\w, ]*\d{4} \d{1,4} [AP]M)", re.DOTALL)
+DAYS = ("%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")  # how Brightspace writes a day; it depends on the language
 COPY = re.compile(r"(?P<stem>.+?)(?:-\d{1,3}| ?\(\d{1,3}\))(?P<suffix>\.\w+)", re.DOTALL)  # a browser's or Canvas's
 
 
@@ -76,9 +77,9 @@ def _own_name(name: str, names: set[str]) -> PurePosixPath:
 def _brightspace_time(text: str) -> str:
     """A time such as `Jan 31, 2026 1159 PM` in a form that can be sorted. A time that no clock shows comes first."""
     day, clock, half = re.fullmatch(r"(.+) (\d+) (\w+)", text).groups()
-    for form in ("%b %d, %Y %I%M %p", "%B %d, %Y %I%M %p"):
+    for form in DAYS:
         try:
-            return datetime.strptime(f"{day} {clock.zfill(4)} {half}", form).isoformat()
+            return datetime.strptime(f"{day} {clock.zfill(4)} {half}", f"{form} %I%M %p").isoformat()
         except ValueError:
             continue
     return ""

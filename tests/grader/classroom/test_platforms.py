@@ -65,11 +65,16 @@ def test_brightspace_has_a_folder_for_each_attempt(course: Course, tmp_path: Pat
         f"1234-5678 - Ada Lovelace - Jan 31, 2026 1159 PM/{ONE}.ipynb": b"late",
         f"1234-5678 - Ada Lovelace - Jan 31, 2026 902 AM/{ONE}.ipynb": b"early",
         f"1235-5678 - Zoë Made-Up - February 1, 2026 1205 AM/{ONE} (1).ipynb": b"zoe",
+        f"1236-5678 - 23304308 Hopper - 05 March 2026 612 PM/{ONE}.ipynb": b"new",
+        f"1236-5678 - 23304308 Hopper - 28 February 2026 912 PM/{ONE}.ipynb": b"old",
         "index.html": b"Brightspace's own page",
     }
     found, ignored = taken_in(course, tmp_path, files)
-    assert found == {("Ada-Lovelace", ONE): b"late", ("Zoe-Made-Up", ONE): b"zoe"}
-    assert ignored == [f"1234-5678 - Ada Lovelace - Jan 31, 2026 902 AM/{ONE}.ipynb (an earlier attempt)"]
+    assert found == {("Ada-Lovelace", ONE): b"late", ("Zoe-Made-Up", ONE): b"zoe", ("23304308-Hopper", ONE): b"new"}
+    assert (
+        ignored[0] == (f"1234-5678 - Ada Lovelace - Jan 31, 2026 902 AM/{ONE}.ipynb (an earlier attempt)")
+        and len(ignored) == 2
+    )
 
 
 def test_a_clone_of_a_classroom_keeps_its_form(course: Course, tmp_path: Path):
