@@ -53,6 +53,7 @@ from lessons import compare, live, saved, show
 #
 # In the next experiment each worker has one core of this machine for itself. Think of the core as its GPU. First one
 # worker trains alone on one core. Then two workers train on two cores, and exchange their gradients after each update.
+#
 # **Guess first.** How many images will two workers manage while one manages 100? Write a number into the next cell.
 
 # %%

@@ -436,7 +436,7 @@ import shutil
 
 from lessons.cells.running import SOURCE
 
-shutil.copy(SOURCE / "cifar_base.py", convert.MINE)
+solved = shutil.copy(SOURCE / "cifar_base.py", convert.MINE)
 
 # %%
 steps = convert.check()

@@ -287,8 +287,9 @@ result = saved("C14")
 # gradients. Then the model should foresee what others have measured on clusters that we have never seen.
 #
 # Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
-# GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries. **Guess
-# first:** by how many per cent will the predictions be off, in the median?
+# GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries.
+#
+# **Guess first.** By how many per cent will the predictions be off, in the median?
 
 # %%
 my_guess = None  # a number of per cent, such as 10

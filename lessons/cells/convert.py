@@ -108,7 +108,9 @@ def _same_start(workers: list[Observed]) -> Step:
 
 def _random_numbers(workers: list[Observed]) -> Step:
     found = len({worker.seed for worker in workers})
-    seen = f"The {len(workers)} workers have {found} different seed{'s' * (found > 1)}, so some distort alike."
+    seen = "All workers draw the same random numbers."
+    if found > 1:
+        seen = f"The {len(workers)} workers have {found} different seeds, so some distort alike."
     return Step("Each worker distorts its images with random numbers of its own.", found == len(workers), seen)
 
 
@@ -129,6 +131,6 @@ def _writes(workers: list[Observed]) -> Step:
 
 
 def _row(number: int, step: Step) -> str:
-    mark, told = ("\N{CHECK MARK} done", "") if step.met else ("not yet", step.seen)
+    mark, told = ("\N{CHECK MARK}\N{NO-BREAK SPACE}done", "") if step.met else ("not\N{NO-BREAK SPACE}yet", step.seen)
     cells = (str(number), step.goal, mark, told)
     return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
