@@ -30,7 +30,7 @@ def write(folder: Path, target: Path, overhead: dict[str, str | int]) -> None:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    style = Markup(files("lessons").joinpath("style.css").read_text())
+    style = Markup(files("benchmarks.experiment").joinpath("page.css").read_text())
     sections = [_section(runner.saved(speed.get(id), folder / id)) for id in speed.IDS]
     page = environment.get_template("page.html").render(style=style, sections=sections, graded=overhead)
     target.parent.mkdir(parents=True, exist_ok=True)

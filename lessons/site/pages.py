@@ -2,10 +2,11 @@
 
 No page needs a network or another file, or a script. Only the explorables have scripts, and a page names them by their
 hashes, so that a browser runs no other one. Formulas become MathML, and pictures are part of the page. All pages
-have one style, `style.css`.
+have one style, that of the page of speeds: `page.css` in `benchmarks/experiment`.
 """
 
 import re
+from importlib.resources import files
 from pathlib import Path
 
 import nbformat
@@ -111,6 +112,6 @@ def _style() -> Markup:
     """Return the style sheet, with the colours of code on a light and on a dark background."""
     dark = CODE["dark"].get_style_defs(".highlight")
     return Markup(
-        (HERE / "style.css").read_text() + CODE["light"].get_style_defs(".highlight")
+        files("benchmarks.experiment").joinpath("page.css").read_text() + CODE["light"].get_style_defs(".highlight")
         + "\n@media screen and (prefers-color-scheme: dark) {\n" + dark + "\n}\n"
     )  # fmt: skip
