@@ -428,8 +428,15 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("quick")
 
 
-# Each of these takes about two minutes, so they run only in `make test-all`. Their claims have tests of their own.
-LONG = ("02_one_worker", "03_data_parallelism_by_hand", "05_why_it_converges_worse", "06_techniques")
+# Each of these takes one to two minutes, so they run only in `make test-all`. Their claims have tests of their own.
+LONG = (
+    "02_one_worker",
+    "03_data_parallelism_by_hand",
+    "05_why_it_converges_worse",
+    "06_techniques",
+    "13_lab_of_lesson_03",
+    "14_lab_of_lesson_04",
+)
 LESSONS = [
     pytest.param(source, id=source.stem, marks=[pytest.mark.slow] if source.stem in LONG else []) for source in SOURCES
 ]
