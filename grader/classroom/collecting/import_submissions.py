@@ -27,6 +27,7 @@ from pathlib import Path, PurePosixPath
 from grader.classroom.collecting import platforms
 from grader.classroom.collecting.student_submission import PROGRAM, STUDENT
 from grader.classroom.course import Course
+from grader.classroom.grading.record import FOUR_WORKERS
 from grader.common.contract import ENTRY
 from grader.common.errors import GraderError
 from grader.common.text import one_line, quoted
@@ -85,6 +86,7 @@ def _sort(source: Path, course: Course, target: Path) -> tuple[list[tuple[str, s
     Returns the students and assignments, and the files that look like work and were ignored.
     """
     assignments = set(course.assignments)
+    with_program = {name for name in assignments if _has_program(course, name)}
     with _open_files(source) as files:
         given = [path for path, _ in files]
     places = platforms.arrange(given, {ENTRY, *(f"{name}.ipynb" for name in assignments)})
@@ -101,7 +103,7 @@ def _sort(source: Path, course: Course, target: Path) -> tuple[list[tuple[str, s
             if not (path := _without_top(place, outer_folders)).parts:
                 continue
             student = student_id(path.parts[0])
-            owners = list(_assignments_of(path, notebooks.get(student, {})))
+            owners = list(_assignments_of(path, notebooks.get(student, {}), with_program))
             for assignment, inner in owners:
                 is_notebook = inner.name == f"{assignment}.ipynb"
                 counts[student] += not is_notebook
@@ -150,12 +152,21 @@ def _notebook_folders(paths: list[PurePosixPath], assignments: set[str]) -> Note
     return notebooks
 
 
-def _assignments_of(path: PurePosixPath, notebooks: dict[str, PurePosixPath]) -> Iterator[tuple[str, PurePosixPath]]:
+def _has_program(course: Course, assignment: str) -> bool:
+    """Whether the released notebook asks for a four-worker program, or is not there and may ask for one."""
+    notebook = course.folder("release", ".", assignment) / f"{assignment}.ipynb"
+    return not notebook.is_file() or FOUR_WORKERS in notebook.read_text(encoding="utf-8")
+
+
+def _assignments_of(
+    path: PurePosixPath, notebooks: dict[str, PurePosixPath], with_program: set[str]
+) -> Iterator[tuple[str, PurePosixPath]]:
     """The assignments of a student that a file belongs to, and the file's path in each assignment's folder."""
     for assignment, folder in notebooks.items():
         if path.is_relative_to(folder):
             inner = path.relative_to(folder)
-            if inner.parts[0] == PROGRAM or str(inner) in (ENTRY, f"{assignment}.ipynb"):
+            is_program = inner.parts[0] == PROGRAM or str(inner) == ENTRY
+            if (is_program and assignment in with_program) or str(inner) == f"{assignment}.ipynb":
                 yield assignment, inner
 
 

@@ -217,3 +217,20 @@ def test_a_submission_without_writable_files_still_counts(course: Course, tmp_pa
     """The notebook's folder is a file here. The submission is graded like one without a notebook."""
     files = {f"eve/{NAME}.ipynb/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}.ipynb": NOTEBOOK}
     assert import_submissions.import_submissions(as_zip(tmp_path / "class.zip", files), course)[0] == 2
+
+
+def test_a_program_belongs_to_the_assignment_that_asks_for_one_and_is_named_without_it(tmp_path: Path):
+    for name, content in (("03_by_hand", "{}"), ("08_assignment", '{"grade_id": "four_workers"}')):
+        folder = tmp_path / "work" / "release" / name
+        folder.mkdir(parents=True)
+        (folder / f"{name}.ipynb").write_text(content)
+    course, program = Course(tmp_path / "work"), "my_assignment/train.py"
+    files = {"ada/03_by_hand.ipynb": NOTEBOOK, f"ada/{program}": b"lost?", "bob/08_assignment.ipynb": NOTEBOOK}
+    files |= {"bob/03_by_hand.ipynb": NOTEBOOK, f"bob/{program}": b"bob's"}
+    count, ignored = import_submissions.import_submissions(as_folder(tmp_path / "in", files), course)
+    assert (count, ignored) == (3, [f"ada/{program}"])
+    programs = {one: student_submission.read_submission(course, *one).program for one in
+                student_submission.find_submissions(course)}  # fmt: skip
+    assert programs == {
+        ("ada", "03_by_hand"): {}, ("bob", "03_by_hand"): {}, ("bob", "08_assignment"): {"train.py": b"bob's"},
+    }  # fmt: skip
