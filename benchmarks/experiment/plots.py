@@ -13,6 +13,8 @@ import numpy as np
 from cycler import cycler
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -33,6 +35,13 @@ STYLE = {
 }  # fmt: skip
 LOOKS = tuple(STYLE["axes.prop_cycle"])  # colour, dash and marker of each line, for lines that must look alike
 SIZE = (8.0, 3.6)  # width and height in inches; the width is that of a page
+
+
+def styled() -> AbstractContextManager:
+    """A context in which a figure is drawn and saved in this style, whatever matplotlib's settings were before."""
+    from matplotlib import style
+
+    return style.context(["default", STYLE])
 
 
 def panels(*labels: tuple[str, str], size: tuple[float, float] = SIZE) -> tuple[Figure, list[Axes]]:

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from matplotlib.figure import Figure
 
 from benchmarks.experiment.claim import Picture, Runs
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import axes, styled
 from benchmarks.experiment.runner import Series
 from benchmarks.methods import published
 from benchmarks.methods.published import Measurement
@@ -34,7 +33,7 @@ AIM = 0.20  # how far a prediction may be from what others have published
 
 def write(saved: dict[str, Series]) -> None:
     """Write the page and its picture from the saved results of the comparisons `links` and `cores`."""
-    PICTURE.write_text(svg(picture().figure), encoding="utf-8")
+    PICTURE.write_text(svg(), encoding="utf-8")
     write_whole(PAGE, text(saved))
 
 
@@ -169,11 +168,11 @@ def picture() -> Picture:
     )
 
 
-def svg(figure: Figure) -> str:
-    """The figure as SVG, the same text each time."""
+def svg() -> str:
+    """The picture as SVG, the same text each time."""
     from matplotlib import rc_context
 
     file = io.StringIO()
-    with rc_context({"svg.hashsalt": "course"}):
-        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    with styled(), rc_context({"svg.hashsalt": "course"}):
+        picture().figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
