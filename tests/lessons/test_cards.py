@@ -1,13 +1,15 @@
 """The index has a card for each lesson, with its goal, its minutes and a picture."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from grader.notebooks import build
 from lessons.execute import Failed
-from lessons.minutes import minutes
+from lessons.minutes import NOT_ESTIMATED, minutes
 from lessons.site.cards import card
+from tests.conftest import REPOSITORY
 
 SOURCES = build.lessons(build.SOLUTIONS)
 LESSONS = [source for source in SOURCES if not source.stem.startswith(("98", "99"))]
@@ -47,3 +49,12 @@ def test_the_card_of_a_failed_lesson_says_why(tmp_path: Path):
     made = card(source, None, failure)
     assert (made.page, made.error, made.picture) == ("01_words.failed.html", "cell 3: no such thing", "")
     assert made.title == "A lesson" and made.goal == ""
+
+
+def test_the_readme_names_the_minutes_of_each_lesson():
+    rows = re.findall(r"^\| (\d\d) \|.*\| ([^|]+) \|$", (REPOSITORY / "README.md").read_text(), flags=re.MULTILINE)
+    lessons = {path.name[:2]: path for path in sorted((REPOSITORY / "solutions").glob("0*.py"))}
+    assert [number for number, _ in rows] == list(lessons)
+    assert {number: told for number, told in rows if number not in NOT_ESTIMATED} == {
+        number: str(minutes(path)) for number, path in lessons.items() if number not in NOT_ESTIMATED
+    }
