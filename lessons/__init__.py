@@ -9,7 +9,7 @@ does not wait for the other imports.
 import importlib
 
 _HOMES = {
-    "RunError": "cells.running", "horovodrun": "cells.running",
+    "RunError": "cells.running", "horovodrun": "cells.running", "torchrun": "cells.torchrun",
     "live": "cells.claims", "saved": "cells.claims",
     "on_two_hosts": "cells.hosts",
     "all_guesses": "cells.guesses", "compare": "cells.guesses",

@@ -26,11 +26,7 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
-import inspect
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -43,7 +39,7 @@ from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
 from cifar.support.environment import cores
-from lessons import compare, live, saved, show
+from lessons import compare, explore, live, saved, show, torchrun
 
 # %% [markdown]
 # ## Why several processors?
@@ -78,11 +74,11 @@ compare("two_workers", my_guess)
 # In most other experiments of this course, one worker may use all cores, because that is how you would train on this
 # machine. Then two workers share the same cores, and cannot be faster. Remember this when you read a time.
 #
-# ## The loop in five lines
+# ## The loop in four steps
 #
 # ![](drawings/one_update.svg)
 #
-# All workers start with equal weights. Then each of them repeats this:
+# All workers start with equal weights. Then each of them repeats these four steps:
 #
 # 1. Take the next batch of your own images.
 # 2. Compute the mean loss of these images, and its gradient.
@@ -95,17 +91,21 @@ compare("two_workers", my_guess)
 #
 # ## What should come out?
 #
-# Each of $K$ workers computes a gradient on its own images, and all apply the same mean. The loss of a batch is a mean
-# over its images, so its gradient is one too. Say worker $r$ has $n_r$ images and their mean gradient $g_r$. All images
-# together have
+# There are $K$ workers. Worker $r$ has a batch of $n_r$ images, and their mean gradient is $g_r$. What is the mean
+# gradient of the images of all workers together? Each $g_r$ is the mean of $n_r$ gradients, so $n_r\, g_r$ is their
+# sum. We add up these sums, and divide by the number of all images:
 #
 # $$g = \frac{\sum_r n_r\, g_r}{\sum_r n_r}.$$
 #
-# If all $n_r$ are equal, this is the plain mean of the $g_r$. That is the whole theorem: **$K$ workers with $n$ images
-# each compute what one worker computes with $Kn$**. No approximation: they differ by rounding alone. But read its two
-# conditions. The counts are equal, or are used as weights. And each image's gradient depends on that image alone.
+# This is right under two conditions:
 #
-# The first condition first. Write the mean that is right for any counts.
+# 1. **The counts are used as weights, or they are all equal.** If they are equal, $g$ is the plain mean of the $g_r$.
+# 2. **The gradient of an image depends on that image alone**, and not on the other images of its batch.
+#
+# Then **$K$ workers with $n$ images each compute what one worker computes with $Kn$ images.** The two results differ
+# only by rounding.
+#
+# We begin with the first condition. Write the mean that is right for any counts.
 
 
 # %% exercise="average_gradients"
@@ -120,8 +120,9 @@ def average_gradients(gradients, counts):
 
 
 # %% [markdown]
-# Now with real images. Three shards of very different sizes; the gradient of all their images in one piece; and two
-# ways to join the three.
+# Now we try it with real images. Three shards have 96, 24 and 8 images. We join their three gradients in two ways: by
+# the mean of the three means, and by your weighted mean. Then we compare both with the gradient of all 128 images in
+# one piece. The network is the bootcamp's small ResNet, without batch normalisation.
 
 
 # %%
@@ -146,10 +147,14 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
 # %% [markdown]
 # ### On real workers: is it exact?
 #
-# The next run has real Horovod workers average their gradients, in double precision, so that rounding cannot hide a
-# mistake. One process computes the gradient of all their images. There are three networks: without normalisation; with
-# batch normalisation, as everybody writes it; and with batch statistics that are averaged over the workers too. Look
-# for the line that does not lie near the bottom, at about $10^{-15}$.
+# In the next run, real Horovod workers average their gradients. They compute in double precision, so that rounding
+# cannot hide a mistake. One process computes the gradient of all their images. There are three networks:
+#
+# - the small ResNet without normalisation,
+# - the same network with batch normalisation, as everybody writes it,
+# - the same network with batch normalisation whose statistics are averaged over the workers, too.
+#
+# Two lines lie near the bottom, at about $10^{-15}$. Look for the one that does not.
 
 # %%
 runs = live("C01", device=device, seed=seed)
@@ -158,16 +163,18 @@ runs = live("C01", device=device, seed=seed)
 result = saved("C01")
 
 # %% [markdown]
-# Here the second condition breaks. Batch normalisation makes images of one
-# batch see each other: mean and variance come from the images at hand. A worker has only its own at hand. So "multi-GPU
-# training equals a larger batch" is true of the gradient averaging and false of the usual network. Notebook 06 asks
-# whether it matters for the accuracy.
+# With batch normalisation the second condition does not hold. This layer divides by the mean and the variance of the
+# images of its batch, so the gradient of an image depends on the others. A worker has only its own images. So the
+# sentence "training on several GPUs equals training with a larger batch" is true for averaged gradients, and false for
+# a network with batch normalisation. Notebook 06 asks whether this matters for the accuracy.
 #
 # ### Shards that do not divide evenly
 #
-# 50,000 images over 3 workers leave two over, and the last batch of an epoch is often short. What if one worker has
-# fewer images, and we take the plain mean all the same? Left: the error of one batch. Right: what remains of it after
-# averaging over several batches. Noise fades. A bias stays.
+# 50,000 images do not divide among 3 workers: two are left over. And the last batch of an epoch is often short. What
+# happens if one worker has fewer images, and we take the plain mean all the same?
+#
+# The left panel shows the error of one batch. The right panel shows what remains of it if we average over several
+# batches. An error that is noise becomes smaller. An error that always points in the same direction, a *bias*, stays.
 
 # %%
 runs = live("C02", device=device, seed=seed)
@@ -176,78 +183,55 @@ runs = live("C02", device=device, seed=seed)
 result = saved("C02")
 
 # %% [markdown]
-# The plain mean gives the few images of the small shard too much weight. With shuffled data that is extra noise. With
-# data in the order of classes it pulls every update the same way. Three cures: weigh by counts, as you did; give every
-# worker equally many and leave the rest for another epoch (what `cifar.data.shard` does); or pad.
+# The plain mean gives the few images of the small shard too much weight. If the data are shuffled, these are other
+# images each time, so this is only more noise. If the data are in the order of their classes, the small shard always
+# holds images of the same class. Then this class pulls every update in its direction.
 #
-# Validation needs no equal shards. Workers in this course add up *counts of correct answers*, and divide once by the
-# number of all images.
+# There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
+# for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
+#
+# A test needs no equal shards. The workers of this course add up their *counts of correct answers*, and divide once by
+# the number of all images.
 #
 # ## Several processes, from a notebook
 #
-# Workers are processes. A notebook is one process, its *kernel*, and has threads of its own: for messages from your
-# browser, for PyTorch's arithmetic, perhaps for CUDA. `fork()` would copy the memory of all of them but only the one
-# thread that calls it. A lock that another thread held at that moment stays locked in the copy for ever, and a CUDA
-# context does not survive at all. And fresh Python processes cannot import a function that exists only in a cell.
+# Each worker is a process, a running program with memory of its own. A notebook is a single process. So we write the
+# program of a worker to a file, and launch the file several times. `torchrun` does this. It is PyTorch's launcher. It
+# tells each process its rank, how many workers there are (the *size*), and an address where they meet. The
+# library **Gloo** carries their messages.
 #
-# So: **write the program to a file, and launch it.** PyTorch's launcher is `torchrun` (or `python -m
-# torch.distributed.run`). It starts the processes and gives each its rank, the number of them all, and an address where
-# they meet. The cell below takes functions that we wrote in cells, and makes them a program.
-
-# %%
-IMPORTS = """\
-import math, os, sys, time
-from datetime import timedelta
-import numpy as np
-import torch
-import torch.distributed as dist
-import torch.distributed.nn  # must come before the group exists; lesson 09 says why
-from torch.nn import functional as F
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-from benchmarks.instruments.byte_counter import kernel_received
-from cifar.data import load, normalise, shard, shuffle
-from cifar.model import BootcampResNet
-"""
-MAIN = """
-torch.set_num_threads(1)
-dist.init_process_group("gloo", timeout=timedelta(seconds=60))
-{name}(*sys.argv[1:])
-dist.destroy_process_group()  # the group's threads end here, before Python itself ends
-"""
-
-
-# %%
-def launch(main, size, *arguments, needs=()):
-    """Write `main`, with the functions that it needs, to a file, and run it on `size` processes."""
-    program = Path(f"{main.__name__}.py")
-    sources = [inspect.getsource(function) for function in (*needs, main)]
-    program.write_text("\n\n".join([IMPORTS, *sources, MAIN.format(name=main.__name__)]))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
-    command += ["--nproc-per-node", str(size), str(program), *map(str, arguments)]
-    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-3000:])
-    print(done.stdout, end="")
+# In these notebooks you can write the program as a function. `torchrun(function, workers)` writes it to a file and
+# launches it.
+#
+# <details><summary>Why is it not enough to call the function several times, or to copy the notebook's process?</summary>
+#
+# If you call it several times in the notebook, there is still one process. The system call `fork()` does copy a
+# process: all its memory, but only the one thread that calls it. A notebook has more threads, for instance for messages
+# from your browser and for PyTorch's arithmetic. If another thread held a lock at that moment, the lock stays locked in
+# the copy for ever. The state of a GPU cannot be copied at all. And a new Python process cannot import a function that
+# exists only in a cell. `lessons/cells/torchrun.py` shows how we write it to a file.
+#
+# </details>
 
 
 # %%
 def hello():
     rank, size = dist.get_rank(), dist.get_world_size()
-    message = torch.tensor([float(rank)])
+    message, received = torch.tensor([float(rank)]), torch.zeros(1)
     sending = dist.isend(message, (rank + 1) % size)
-    dist.recv(received := torch.zeros(1), (rank - 1) % size)
+    dist.recv(received, (rank - 1) % size)
     sending.wait()
     print(f"process {os.getpid()} is worker {rank} of {size}; its neighbour said {received.item():.0f}", flush=True)
 
 
-launch(hello, workers)
+torchrun(hello, workers)
 
 # %% [markdown]
 # The lines come in any order. Each worker has a process id of its own, and shares no memory with the rest.
 #
-# `isend` begins to send and goes on; `recv` waits. Had all workers called a blocking `send` first, a long message would
-# leave each waiting for a neighbour that is itself still sending: a **deadlock**. Here a
-# worker gives up after a minute of waiting, and the error says where.
+# `isend` begins to send, and the program goes on. `recv` waits until a message has come. If all workers first called
+# `send`, which waits until the message is taken, each could wait for a neighbour that is itself still sending. Nobody
+# could go on. This is a **deadlock**. Here a worker gives up after a minute of waiting, and the error says where.
 #
 # ## A parameter server
 #
@@ -256,8 +240,7 @@ launch(hello, workers)
 #
 # This is the simplest case: one server, and all workers wait for it. The first large clusters for deep learning had
 # many servers, and each held a part of the weights (Dean and others 2012; Li and others 2014). Dean's workers did not
-# wait for each other either. The lab of this lesson (notebook 13)
-# comes back to both ideas.
+# wait for each other either. The lab of this lesson (notebook 13) comes back to both ideas.
 
 
 # %%
@@ -278,22 +261,39 @@ def server_mean(vector):
 
 
 # %% [markdown]
-# Count what goes through the server's link, with $N$ bytes of gradient: $(K-1)N$ come in, $(K-1)N$ go out. The others
-# have $N$ each way. So the server is the bottleneck, and every new worker makes
-# it worse. With as many servers as workers, each server holds $N/K$ bytes, and gets them from $K-1$ workers. Then all
-# links carry about $2N(K-1)/K$ bytes in each direction. That is what a ring sends, and you will see it next.
+# Let a gradient have $N$ bytes, and count what the link of the server carries. $K-1$ workers send $N$ bytes each, so
+# $(K-1)N$ bytes come in, and as many go out. The link of any other worker carries only $N$ bytes each way. So the
+# server is the bottleneck, and every new worker makes it worse.
+#
+# With as many servers as workers, each server holds a part of $N/K$ bytes. It receives this part from $K-1$ workers,
+# and sends the mean back to them: $(K-1)N/K$ bytes each way. As a worker it also sends its other parts to the other
+# servers, and gets their means: again $(K-1)N/K$ bytes each way. So every link carries $2N(K-1)/K$ bytes each way. This
+# is less than $2N$, however many workers there are. A ring reaches the same number, and you will see it next.
 #
 # ## A ring
 #
 # ![](drawings/server_and_ring.svg)
 #
-# Let all links work at the same time. Cut the vector into $K$ chunks. In each step every worker passes *one chunk* to
-# its right-hand neighbour, and gets one from the left. In the first half (*reduce-scatter*) what comes in is **added**:
-# a chunk collects the contribution of each worker that it passes. After $K-1$ steps each worker holds one chunk that is
-# complete. In the second half (*all-gather*) the complete chunks go round once more, and what comes in **replaces**
-# what was there. This is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018).
+# All links shall work at the same time. So each worker cuts its vector into $K$ chunks. In each step every worker sends
+# *one chunk* to its right-hand neighbour, and gets one from its left-hand neighbour.
 #
-# Write one step of the first half, seen from above: the chunks of all workers before and after.
+# In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it got in the step before. So in
+# step $s$ it sends chunk $r - s$, counted round the ring.
+#
+# - In the first half, the *reduce-scatter*, the worker *adds* what comes in to its own chunk. So a chunk collects the
+#   numbers of each worker that it passes. After $K-1$ steps each worker holds one chunk that is complete.
+# - In the second half, the *all-gather*, the complete chunks go round once more. What comes in *replaces* what was
+#   there. After $K-1$ more steps all workers hold all complete chunks.
+#
+# The whole is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018). Move it step by step. Then
+# let the workers send a wrong chunk, and see what they end with.
+
+# %%
+explore("ring")
+
+# %% [markdown]
+# Write one step of the first half. Your function sees all workers from above. It gets the chunks of all workers before
+# the step, and returns the chunks of all workers after it.
 
 
 # %% exercise="ring_step"
@@ -310,16 +310,8 @@ def ring_step(chunks, step):
 
 
 # %% [markdown]
-# Here is the whole ring, to move step by step. Let the workers send a wrong chunk, too.
-
-# %%
-from lessons import explore
-
-explore("ring")
-
-# %% [markdown]
-# Let your function run. Each worker begins with the number 1 in every chunk, so a chunk's number says how many workers
-# it has collected. Dark means complete.
+# Now your function runs. Each worker begins with the number 1 in every chunk. So the number in a chunk says how many
+# workers it has collected. A dark chunk is complete.
 
 
 # %%
@@ -347,9 +339,10 @@ show(
 )
 
 # %% [markdown]
-# Now for real. Each process sees only its own chunks. It must know which one to send, which one comes, and whether to
-# add it. One loop does both halves. Write its plan; the workers below follow it. (All that it needs belongs inside the
-# function: they get nothing else of its cell.)
+# Real workers have no view from above. Each process sees only its own chunks. In each step it must know which chunk it
+# sends, which chunk comes in, and whether it adds this chunk or replaces its own. Write this plan for both halves. The
+# workers below follow it. Everything that your function needs must stand inside it, because the workers get nothing
+# else of its cell.
 
 
 # %% exercise="ring_plan"
@@ -372,21 +365,25 @@ def ring_mean(vector):
         sending = dist.isend(chunks[sent], (rank + 1) % size)
         dist.recv(received, (rank - 1) % size)
         sending.wait()
-        chunks[coming].copy_(chunks[coming] + received if add else received)
+        if add:
+            chunks[coming].add_(received)
+        else:
+            chunks[coming].copy_(received)
     vector /= size
 
 
 # %% [markdown]
-# How many bytes does each worker *send* in an update, with either design? Write it down before you measure it.
+# How many bytes does each worker *send* in an update, with a server and with a ring? Write the formulas before you
+# measure it.
 
 
 # %% exercise="traffic"
-def traffic(scheme, workers, size):
+def traffic(scheme, workers, gradient_bytes):
     ### BEGIN SOLUTION
     if scheme == "parameter server":
-        return [(workers - 1) * size] + [size] * (workers - 1)
+        return [(workers - 1) * gradient_bytes] + [gradient_bytes] * (workers - 1)
     if scheme == "ring":
-        return [2 * (workers - 1) * size // workers] * workers
+        return [2 * (workers - 1) * gradient_bytes // workers] * workers
     raise ValueError(f"no such scheme: {scheme}")
     ### END SOLUTION
 
@@ -394,26 +391,31 @@ def traffic(scheme, workers, size):
 # %% [markdown]
 # ## How long does an exchange take?
 #
-# A message of $n$ bytes takes about $\alpha + \beta n$ seconds. The **latency** $\alpha$ is paid for each message, even
-# for an empty one. $\beta$ is the time for one byte, and $1/\beta$ is the **bandwidth**. In a ring each worker sends
-# $2(K-1)$ messages of $N/K$ bytes, one after the other. One server receives and sends $2(K-1)$ messages of $N$ bytes.
+# A message of $n$ bytes takes about $\alpha + \beta n$ seconds. Each message costs $\alpha$, also an empty one: this is
+# the
+# **latency**. $\beta$ is the time for one byte, and $1/\beta$ is the **bandwidth**. In a ring each worker sends $2(K-1)$
+# messages of $N/K$ bytes, one after the other. A single server receives $K-1$ messages of $N$ bytes, and sends as many.
 # Take 2 MB of gradients, a latency of 0.1 ms, and a link of 1 Gbit/s:
 
 # %%
 alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
+total = 2e6  # bytes of a gradient
 for count in (2, 4, 16, 64, 256):
-    ring_ms, server_ms = (2e3 * (count - 1) * (alpha + beta * n) for n in (2e6 / count, 2e6))
-    print(f"{count:3} workers: {ring_ms:5.1f} ms in a ring, {server_ms:7.1f} ms with one server")
+    messages = 2 * (count - 1)
+    in_ring = messages * (alpha + beta * total / count)
+    with_server = messages * (alpha + beta * total)
+    print(f"{count:3} workers: {1000 * in_ring:5.1f} ms in a ring, {1000 * with_server:7.1f} ms with one server")
 
 # %% [markdown]
-# With few workers the bytes decide, and the ring's time hardly grows. With many workers its messages are short, and the
-# latency decides. Lesson 09 fits this model to several **hosts**, which are computers in one network.
+# With few workers the bytes decide. In a ring they take at most $2 \beta N$, which is 32 ms here. With many workers the
+# messages are short, and the latency decides. It grows with the number of workers. Lesson 09 fits this model to several
+# **hosts**, which are computers in one network.
 #
 # ## Training with both
 #
-# A training loop, whole. It takes this worker's shard of one shuffle of CIFAR-10, and makes 16 updates of plain SGD
-# with a **global batch** of 128: each of $K$ workers has 128 / $K$ images. The line that makes it distributed is
-# `mean(vector)`. For one process the mean has nothing to do, so we run that one here, in the notebook.
+# This is a whole training loop. It takes this worker's shard of one shuffle of CIFAR-10, and makes 16 updates of plain
+# SGD. The global batch has 128 images, so each of $K$ workers has 128 / $K$. The line `mean(vector)` makes the loop
+# distributed. In a single process this mean has nothing to do, so we can run that process here, in the notebook.
 
 
 # %%
@@ -425,7 +427,8 @@ def train_by_hand(mean, rank, size, train, seed):
         mean(vector)
         weights = parameters_to_vector(net.parameters()).detach() - 0.1 * vector
         vector_to_parameters(weights, net.parameters())
-        mean(loss := loss.reshape(1))
+        loss = loss.reshape(1)
+        mean(loss)
         losses.append(loss.item())
     return {"losses": losses, "weights": weights}
 
@@ -434,7 +437,8 @@ assert 128 % workers == 0, f"a global batch of 128 does not divide among {worker
 one = train_by_hand(lambda vector: None, 0, 1, train, seed)
 
 # %% [markdown]
-# Now the same loop on real processes, with the server and with the ring. The kernel counts what comes in.
+# Now the same loop runs on real processes, with the server and with the ring. The operating system counts the bytes
+# that each process receives.
 
 
 # %%
@@ -454,22 +458,22 @@ def both_ways(seed, images):
         dist.barrier()  # nobody begins the next way before all have counted
 
 
-launch(both_ways, workers, seed, images, needs=[gradient, server_mean, ring_plan, ring_mean, train_by_hand])
+torchrun(both_ways, workers, seed, images, needs=[gradient, server_mean, ring_plan, ring_mean, train_by_hand])
 
 # %% [markdown]
 # Compare the bytes with your formula. A worker receives in the ring as much as it sends. With a server, worker 0
 # receives one gradient from each of the others.
 
 # %%
-size = sum(parameter.nbytes for parameter in net.parameters())
-size -= size % workers  # so that it divides
-print(f"a gradient has {size / 1e6:.2f} MB")
+gradient_bytes = sum(parameter.nbytes for parameter in net.parameters())
+gradient_bytes -= gradient_bytes % workers  # so that it divides
+print(f"a gradient has {gradient_bytes / 1e6:.2f} MB")
 for scheme in ("parameter server", "ring"):
-    sent = ", ".join(f"{count / 1e6:.2f}" for count in traffic(scheme, workers, size))
+    sent = ", ".join(f"{count / 1e6:.2f}" for count in traffic(scheme, workers, gradient_bytes))
     print(f"{scheme}: by the formula the workers send {sent} MB an update")
 
 # %% [markdown]
-# And have they computed the same? Three runs, one trajectory: that is the claim.
+# And have they computed the same? The claim is that three runs follow one line.
 
 # %%
 server, ring = (torch.load(f"{way.__name__}.pt") for way in (server_mean, ring_mean))
@@ -490,9 +494,10 @@ assert apart < 1e-3, "the means differ by more than rounding: look at ring_plan 
 # %% [markdown]
 # ## Whose loss does the program print?
 #
-# After the exchange all workers have the same *gradient*. But each has computed the *loss* of its own images, and
-# `print(loss)` on rank 0 shows one worker's. It is an honest estimate, only noisy: the mean over $K$ workers should
-# scatter $\sqrt{K}$ times less. Look at how the printed line jumps, and at whether the scatter follows $1/\sqrt{K}$.
+# After the exchange all workers have the same *gradient*. But each has computed the *loss* of its own images.
+# `print(loss)` on rank 0 shows the loss of one worker's images. This is a right estimate, but a noisy one. The mean
+# over $K$ workers should scatter $\sqrt{K}$ times less. Look at how the printed line jumps, and at whether the scatter
+# follows $1/\sqrt{K}$.
 
 # %%
 runs = live("C08", device=device, seed=seed)
@@ -501,9 +506,10 @@ runs = live("C08", device=device, seed=seed)
 result = saved("C08")
 
 # %% [markdown]
-# Nothing is wrong with the training if you print rank 0's loss. Your curve is just noisier than it need be, and two
-# runs that are compared by it look more different than they are. One all-reduce of a single number an epoch cures it:
-# see how `cifar_base.py` calls `hvd.allreduce` on the loss. (In `train_by_hand`, `mean` does it at every update.)
+# Nothing is wrong with the training if you print the loss of rank 0. Your curve is only noisier than it need be, and
+# two runs that are compared by it look more different than they are. One all-reduce of a single number in each epoch
+# cures this: see how `cifar_base.py` calls `hvd.allreduce` on the loss. In `train_by_hand`, `mean` does it at every
+# update.
 #
 # ## Summary
 #
@@ -511,11 +517,12 @@ result = saved("C08")
 # - The mean of $K$ gradients is the gradient of a $K$ times larger batch, exactly: if the counts are equal or used as
 #   weights, and if images do not see each other as in batch normalisation.
 # - The link of a single parameter server carries bytes in proportion to $K$. In a ring, or with as many servers as
-#   workers, the bytes of a link hardly grow.
-# - What one worker prints is one worker's.
+#   workers, a link carries less than $2N$ bytes each way, however many workers there are.
+# - The loss that one worker prints is the loss of its own images.
 #
-# So the average loses nothing, if it is done right. It is not the suspect who made the four workers' network worse.
-# But a plain mean over unequal counts may be, and so may batch normalisation with statistics of its own on each worker.
+# **The case of notebook 00:** four workers trained a network that ended worse than the one of a single worker. If the
+# mean is right, averaging loses nothing. So averaging itself is not what made the network worse. But two suspects
+# remain: a plain mean over unequal counts, and batch normalisation with statistics of its own on each worker.
 #
 # The lab of this lesson is notebook 13. There you ask who should compute, whether everybody must wait, how images get
 # to the workers, and what the loss must be divided by. There you also cut a network in two.
@@ -524,15 +531,16 @@ result = saved("C08")
 #
 # <details><summary>Four workers in a ring, and one has a link half as fast as the others. How fast is the ring?</summary>
 #
-# Half as fast. Every chunk passes every link, and all workers wait for each other at each step. With a parameter server
-# the slow link would delay one worker's gradient only, but a synchronous update waits for that one as well.
+# It is half as fast. Every chunk passes every link, and all workers wait for each other at each step. With a parameter
+# server the slow link would delay the gradient of one worker only, but the update waits for this gradient as well.
 #
 # </details>
 #
 #
 # <details><summary>All workers print the same training loss to the last digit, at every update. Good news?</summary>
 #
-# Only if it was averaged before printing. Losses of different images differ. Equal ones mean that every worker has the
-# same images (and the same distortions): $K$ workers do the work of one. Print the indices of a batch on each worker.
+# It is good news only if the loss was averaged before printing. The losses of different images differ. If they are
+# equal, every worker has the same images, and $K$ workers do the work of one. Print the numbers of the images of a
+# batch on each worker.
 #
 # </details>

@@ -135,7 +135,7 @@ launch("words.py", workers)
 # %% [markdown]
 # There is no master program that gives orders. `horovodrun` starts the *same* program several times, as `mpirun` does
 # for MPI, and tells each process its number through environment variables. `hvd.init()` reads them, and the processes
-# find each other. The transport below may be MPI itself, NVIDIA's **NCCL** between GPUs, or **Gloo**, which needs
+# find each other. The transport below may be MPI itself, NVIDIA's **NCCL** between GPUs, or Gloo, which needs
 # nothing but a network. We use Gloo. The program does not change.
 #
 # This notebook is one process, so here `hvd.size()` could only be 1. We wrote a file and launched it, as in notebook

@@ -25,12 +25,7 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
-import inspect
-import os
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -40,7 +35,7 @@ from torch.nn.utils import parameters_to_vector
 from benchmarks.experiment.plots import axes
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
-from lessons import live, saved, show
+from lessons import live, saved, show, torchrun
 
 # %% [markdown]
 # ## The batch: keep it, or divide it?
@@ -240,44 +235,6 @@ result = saved("C10")
 # Backward, stage 1 sends back the gradient of the loss with respect to them; `output.backward(received)` goes on from
 # there. Nobody ever exchanges weights.
 
-# %% [markdown]
-# The next two cells are those of lesson 03. They write functions to a file, and launch it on several processes.
-
-# %%
-IMPORTS = """\
-import math, os, sys, time
-from datetime import timedelta
-import numpy as np
-import torch
-import torch.distributed as dist
-import torch.distributed.nn  # must come before the group exists; lesson 09 says why
-from torch.nn import functional as F
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
-from benchmarks.instruments.byte_counter import kernel_received
-from cifar.data import load, normalise, shard, shuffle
-from cifar.model import BootcampResNet
-"""
-MAIN = """
-torch.set_num_threads(1)
-dist.init_process_group("gloo", timeout=timedelta(seconds=60))
-{name}(*sys.argv[1:])
-dist.destroy_process_group()  # the group's threads end here, before Python itself ends
-"""
-
-
-# %%
-def launch(main, size, *arguments, needs=()):
-    """Write `main`, with the functions that it needs, to a file, and run it on `size` processes."""
-    program = Path(f"{main.__name__}.py")
-    sources = [inspect.getsource(function) for function in (*needs, main)]
-    program.write_text("\n\n".join([IMPORTS, *sources, MAIN.format(name=main.__name__)]))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
-    command += ["--nproc-per-node", str(size), str(program), *map(str, arguments)]
-    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-3000:])
-    print(done.stdout, end="")
-
 
 # %%
 def first_stage(stage, pixels, labels, busy):
@@ -319,7 +276,7 @@ def two_stages(seed, images):
     torch.save({"weights": parameters_to_vector(stage.parameters()).detach(), "busy": busy}, f"stage-{rank}.pt")
 
 
-launch(two_stages, 2, seed, images, needs=[first_stage, last_stage])
+torchrun(two_stages, 2, seed, images, needs=[first_stage, last_stage])
 
 # %% [markdown]
 # The same six updates in one process, to check it:

@@ -241,8 +241,26 @@ def _statement(exercise: Exercise) -> str:
     parts = "\n".join(f"- {name}: {_points(points)}" for name, points in exercise.groups.items())
     return (
         f"### Exercise: {exercise.title} ({_points(exercise.points)})\n\n```python\n{exercise.signature}\n```\n\n"
-        f"{exercise.statement}\n\nWhat is tried:\n\n{parts}\n\n{ALONE}"
+        f"{exercise.statement}\n\n{_example(exercise)}What is tried:\n\n{parts}\n\n{ALONE}"
     )
+
+
+def _example(exercise: Exercise) -> str:
+    """Return the paragraph with what the function returns for one call, or nothing if there is no example."""
+    if not getattr(exercise, "example", ()):
+        return ""
+    given = ", ".join(_shown(value) for value in exercise.example)
+    returned = _shown(exercise.reference(*exercise.example))
+    call = f">>> {exercise.function}({given})\n{returned}"
+    return f"For example, this is what one call returns:\n\n```python\n{call}\n```\n\n"
+
+
+def _shown(value: object) -> str:
+    """Return a value as Python prints it, with at most six digits of a number."""
+    if isinstance(value, list | tuple):
+        left, right = "[]" if isinstance(value, list) else "()"
+        return left + ", ".join(map(_shown, value)) + right
+    return f"{float(value):.6g}" if isinstance(value, float) else repr(value)
 
 
 def _points(count: int) -> str:

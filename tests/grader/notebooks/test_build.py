@@ -96,6 +96,7 @@ def test_an_exercise_becomes_statement_answer_and_check(solutions: Path):
     assert parameters.metadata == {"tags": ["parameters"]}
     assert all(part in statement.source for part in (exercise.title, exercise.statement, exercise.signature))
     assert f"({exercise.points} points)" in statement.source
+    assert ">>> ring_step([[[1], [2]], [[10], [20]]], 0)\n[[[1], [22]], [[11], [20]]]\n" in statement.source
     assert answer.source == f"def ring_step(chunks, step):\n    {build.STUB.replace(chr(10), chr(10) + '    ')}"
     assert check.source.splitlines()[-1] == 'check_public("ring_step", ring_step)'
     assert check.metadata.nbgrader.points == exercise.points

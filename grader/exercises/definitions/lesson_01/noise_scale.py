@@ -119,6 +119,7 @@ Estimate |G|^2 and tr(Sigma) from the two, and return the simple noise scale tr(
 Raise ValueError unless 0 < small_batch < big_batch, and where the estimate of |G|^2 is not positive.
 
 McCandlish et al. 2018 (arXiv:1812.06162), appendix A.1.""",
+    example=(64, 256, 3.0, 1.5),
     groups={"two batch sizes": 3, "no estimate is possible": 1},
     draw=_draw,
     reference=noise_scale,

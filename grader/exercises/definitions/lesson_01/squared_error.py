@@ -112,6 +112,7 @@ Return the expected squared distance between the two, in the mean over all possi
 drawing anything. The squared distance of two lists is the sum of the squared differences of their numbers.
 
 McCandlish et al. 2018 (arXiv:1812.06162), section 2.2.""",
+    example=([[1.0], [3.0]], 2),
     groups={"one number a gradient": 1, "several numbers a gradient": 2, "a batch of one, or equal gradients": 1},
     draw=_draw,
     reference=squared_error,

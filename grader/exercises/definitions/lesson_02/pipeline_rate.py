@@ -94,6 +94,7 @@ done. With overlapped = True each stage prefetches: it begins with the next batc
 that all stages work at once on different batches, and none of them slows another down.
 
 Raise ValueError if there is no stage.""",
+    example=([0.5, 0.25], 75, False),
     groups={"one after the other": 1, "overlapped": 1, "one stage, or none": 1},
     draw=_draw,
     reference=pipeline_rate,

@@ -125,6 +125,7 @@ seconds = t0 + c * batch find the one whose squared errors in the seconds have t
 fixed part, in seconds, which an update takes whatever its batch, and the seconds that each image adds.
 
 Raise ValueError if there are fewer than two different batch sizes.""",
+    example=([10, 20], [0.75, 1.25]),
     groups={"times on a line": 1, "times with noise": 2, "no line can be found": 1},
     draw=_draw,
     reference=step_time,

@@ -92,6 +92,7 @@ counts[r] images. Return the mean gradient of all images of all workers together
 A worker with count 0 has no say. Raise ValueError if no worker has an image.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, "Gradient aggregation".""",
+    example=([[1.0, 2.0], [4.0, 8.0]], [3, 1]),
     groups={"equal shards": 1, "unequal shards": 2, "one worker, or one without images": 1},
     draw=_draw,
     reference=average_gradients,

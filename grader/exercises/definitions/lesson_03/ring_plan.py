@@ -111,6 +111,7 @@ Return, for worker `rank` in step `step`: the number of the chunk that it sends,
 and True or False for whether it adds. Raise ValueError if there is no such step.
 
 Patarasuk and Yuan 2009 (JPDC 69); Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3.""",
+    example=(1, 0, 4),
     groups={"first half": 2, "second half": 2, "two workers, or no such step": 1},
     draw=_draw,
     reference=ring_plan,

@@ -136,6 +136,7 @@ chunks is what the workers hold just before step `step`. Return what they hold a
 is 2 or more.
 
 Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 2009 (JPDC 69).""",
+    example=([[[1], [2]], [[10], [20]]], 0),
     groups={"first step": 1, "later steps": 2, "two workers, or chunks of unequal length": 1},
     draw=_draw,
     reference=ring_step,

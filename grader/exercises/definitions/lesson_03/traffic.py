@@ -7,54 +7,56 @@ from grader.exercises import Compared, Mistake, TestCase
 SERVER, RING = "parameter server", "ring"
 
 
-def traffic(scheme: str, workers: int, size: int) -> list[int]:
+def traffic(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
     """Return the bytes by rank. Raises ValueError for another scheme."""
     if scheme == SERVER:
-        return [(workers - 1) * size] + [size] * (workers - 1)
+        return [(workers - 1) * gradient_bytes] + [gradient_bytes] * (workers - 1)
     if scheme == RING:
-        return [2 * (workers - 1) * size // workers] * workers
+        return [2 * (workers - 1) * gradient_bytes // workers] * workers
     raise ValueError(f"no such scheme: {scheme}")
 
 
-def _to_itself(scheme: str, workers: int, size: int) -> list[int]:
+def _to_itself(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
     if scheme == SERVER:
-        return [workers * size] + [size] * (workers - 1)
-    return [2 * size] * workers if scheme == RING else traffic(scheme, workers, size)
+        return [workers * gradient_bytes] + [gradient_bytes] * (workers - 1)
+    return [2 * gradient_bytes] * workers if scheme == RING else traffic(scheme, workers, gradient_bytes)
 
 
-def _received_too(scheme: str, workers: int, size: int) -> list[int]:
-    return [2 * sent for sent in traffic(scheme, workers, size)]
+def _received_too(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    return [2 * sent for sent in traffic(scheme, workers, gradient_bytes)]
 
 
-def _one_way(scheme: str, workers: int, size: int) -> list[int]:
-    right = traffic(scheme, workers, size)
+def _one_way(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    right = traffic(scheme, workers, gradient_bytes)
     return right if scheme == RING else [0, *right[1:]]
 
 
-def _broadcast_once(scheme: str, workers: int, size: int) -> list[int]:
-    right = traffic(scheme, workers, size)
-    return right if scheme == RING else [min(size, right[0]), *right[1:]]
+def _broadcast_once(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    right = traffic(scheme, workers, gradient_bytes)
+    return right if scheme == RING else [min(gradient_bytes, right[0]), *right[1:]]
 
 
-def _one_phase(scheme: str, workers: int, size: int) -> list[int]:
-    right = traffic(scheme, workers, size)
+def _one_phase(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    right = traffic(scheme, workers, gradient_bytes)
     return right if scheme == SERVER else [sent // 2 for sent in right]
 
 
-def _whole(scheme: str, workers: int, size: int) -> list[int]:
-    return [2 * (workers - 1) * size] * workers if scheme == RING else traffic(scheme, workers, size)
+def _whole(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    return (
+        [2 * (workers - 1) * gradient_bytes] * workers if scheme == RING else traffic(scheme, workers, gradient_bytes)
+    )
 
 
-def _exchanged(scheme: str, workers: int, size: int) -> list[int]:
-    return traffic({SERVER: RING, RING: SERVER}.get(scheme, scheme), workers, size)
+def _exchanged(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    return traffic({SERVER: RING, RING: SERVER}.get(scheme, scheme), workers, gradient_bytes)
 
 
-def _total(scheme: str, workers: int, size: int) -> list[int]:
-    return [sum(traffic(scheme, workers, size))] * workers
+def _total(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    return [sum(traffic(scheme, workers, gradient_bytes))] * workers
 
 
-def _unchecked(scheme: str, workers: int, size: int) -> list[int]:
-    return traffic(scheme if scheme == SERVER else RING, workers, size)
+def _unchecked(scheme: str, workers: int, gradient_bytes: int) -> list[int]:
+    return traffic(scheme if scheme == SERVER else RING, workers, gradient_bytes)
 
 
 MISTAKES = (
@@ -74,7 +76,7 @@ MISTAKES = (
     ),
     Mistake(
         "whole gradient", _whole,
-        "In a step of the ring a worker sends one chunk, size / workers bytes, not the whole gradient.",
+        "In a step of the ring a worker sends one chunk, gradient_bytes / workers bytes, not the whole gradient.",
     ),
     Mistake("exchanged", _exchanged, "The two schemes are exchanged: in the ring all workers send equally much."),
     Mistake("total", _total, "This is what all workers send together: give each worker's own bytes, by rank."),
@@ -83,8 +85,8 @@ MISTAKES = (
 
 
 def _case(draw: np.random.Generator, group: str, scheme: str, workers: int) -> TestCase:
-    size = 4 * workers * int(draw.integers(1000, 1_000_000))
-    return TestCase(group, [{"scheme": scheme, "workers": workers, "size": size}])
+    gradient_bytes = 4 * workers * int(draw.integers(1000, 1_000_000))
+    return TestCase(group, [{"scheme": scheme, "workers": workers, "gradient_bytes": gradient_bytes}])
 
 
 def _draw(draw: np.random.Generator) -> list[TestCase]:
@@ -101,9 +103,9 @@ def _draw(draw: np.random.Generator) -> list[TestCase]:
 EXERCISE = Compared(
     id="traffic",
     title="What each worker sends in an update",
-    signature="traffic(scheme: str, workers: int, size: int) -> list[int]",
+    signature="traffic(scheme: str, workers: int, gradient_bytes: int) -> list[int]",
     statement="""\
-Each of `workers` workers has a gradient of `size` bytes, a multiple of the number of workers.
+Each of `workers` workers has a gradient of `gradient_bytes` bytes, a multiple of the number of workers.
 Return how many bytes each worker sends to others in one update, as a list by rank.
 
 scheme "parameter server": worker 0 is the server, and computes a gradient of its own like the others. Each of the
@@ -116,6 +118,7 @@ as many until every sum is on all workers. Each worker then computes its new wei
 Raise ValueError for any other scheme.
 
 Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 2009 (JPDC 69).""",
+    example=("ring", 4, 1000),
     groups={"parameter server": 1, "ring": 2, "one worker, or another scheme": 1},
     draw=_draw,
     reference=traffic,

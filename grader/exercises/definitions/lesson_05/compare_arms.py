@@ -185,6 +185,7 @@ Raise ValueError if an arm has fewer than two runs.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 5.1, "Handling random variation", says why one run, or the best of many,
 shows nothing.""",
+    example=([0.60, 0.61, 0.62], [0.70, 0.71, 0.72]),
     groups={"clear differences": 1, "within the noise": 1, "near the border": 2, "an arm of one seed": 1},
     draw=_draw,
     reference=compare_arms,

@@ -159,6 +159,7 @@ per-worker batch); what is left for the last one is a smaller batch, an update l
 the same epochs with any number of workers, though not at the same updates.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 5.1, decays in epochs 30, 60 and 80.""",
+    example=(20, 100, 10, 2, 0.8, [4]),
     groups={"before the first decay": 1, "epochs of whole batches": 1, "epochs with a last, smaller batch": 2},
     draw=_draw,
     reference=rate_at,

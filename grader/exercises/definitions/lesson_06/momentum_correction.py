@@ -124,6 +124,7 @@ new_rate. Make one update of the second kind, with the correction of the velocit
 kind would do; return [new weight, new velocity]. With the rate unchanged nothing is to be corrected.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, "Momentum correction".""",
+    example=(1.0, 0.5, 1.0, 0.5, 0.25, 0.5),
     groups={"the rate stays": 1, "the rate changes": 2, "no velocity yet": 1},
     draw=_draw,
     reference=momentum_correction,

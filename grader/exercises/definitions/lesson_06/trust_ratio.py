@@ -102,6 +102,7 @@ layer's step by it. (The paper's function phi is left out: phi(z) = z.)
 Where either norm is 0 the ratio is 1.
 
 You et al. 2019 (arXiv:1904.00962), algorithm 2.""",
+    example=([3.0, 4.0], [0.0, 2.0], 0.0),
     groups={"without weight decay": 1, "with weight decay": 2, "a norm is 0": 1},
     draw=_draw,
     reference=trust_ratio,

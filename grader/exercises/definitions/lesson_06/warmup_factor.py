@@ -104,6 +104,7 @@ on. With warmup 0 it is `size` at once.
 Raise ValueError if update or warmup is negative or size less than 1.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 2.2.""",
+    example=(4, 8, 4),
     groups={"during the warmup": 2, "from its end on": 1, "no warmup, or arguments that cannot be": 1},
     draw=_draw,
     reference=warmup_factor,

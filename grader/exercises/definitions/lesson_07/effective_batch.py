@@ -82,6 +82,7 @@ An image is in a batch once at most. Batches that different seeds drew from all 
 images: the few that they may have in common are left out of account.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, "Data shuffling".""",
+    example=(4, 64, True, False),
     groups={"shards": 1, "no shards, different seeds": 1, "no shards, one seed": 2},
     draw=_draw,
     reference=effective_batch,

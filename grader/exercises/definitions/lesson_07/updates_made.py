@@ -94,6 +94,7 @@ Return how many updates `workers` workers make in `epochs` epochs. Each worker's
 few that are left over go to nobody. In each epoch a worker goes through its shard once, in batches of `batch` images
 (the per-worker batch), the last of which is smaller where the shard does not divide evenly; that one counts, too. For
 an update each worker computes the gradient of one batch.""",
+    example=(1000, 25, 4, 3),
     groups={"shards of whole batches": 1, "a last, smaller batch": 1, "images left over": 1},
     draw=_draw,
     reference=updates_made,
