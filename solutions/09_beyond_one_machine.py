@@ -516,6 +516,9 @@ for name in ("with_ddp", endings.LATE):
 # direction: one that says which images it gets, and one that says which part of the layers it has. Tensor parallelism
 # exchanges activations in each layer, so its group stays inside one host, where the links are fast.
 #
+# The lab of this lesson (notebook 15) runs FSDP and measures its memory and its bytes. There you also save gradient
+# exchanges, go on with another number of workers, read a trace, and ask whether a network of 7 billion weights fits.
+#
 # ## Summary
 #
 # - With several hosts, the launch command changes. The program stays, if it uses ranks and local ranks rightly.

@@ -14,6 +14,7 @@ from pathlib import Path
 from cifar.support.horovodrun import running
 from lessons.cells.running import SHOWN_LINES, RunError
 
+QUIET = {"TORCH_CPP_LOG_LEVEL": "ERROR", "KINETO_LOG_LEVEL": "99"}  # only errors of PyTorch and of its profiler
 WORKER_ERROR = re.compile(r"\[rank\d+\]: ")  # PyTorch writes this before each line of a worker's traceback
 LAUNCHER = re.compile(r"[EW]\d{4} .*torch/distributed/elastic/")  # the launcher's own report of a failure
 IMPORTS = """\
@@ -53,7 +54,7 @@ def torchrun(
     print("$", *["torchrun", *given], flush=True)
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost", *given]
     lines, ended = [], False  # once a worker has failed, the launcher reports it at length
-    with running(command, workers, {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}) as process:
+    with running(command, workers, QUIET | {"OMP_NUM_THREADS": "1"}) as process:
         for line in process.stdout:
             ended = ended or LAUNCHER.match(line) is not None
             if not ended:

@@ -436,6 +436,7 @@ LONG = (
     "06_techniques",
     "13_lab_of_lesson_03",
     "14_lab_of_lesson_04",
+    "15_lab_of_lesson_09",
 )
 LESSONS = [
     pytest.param(source, id=source.stem, marks=[pytest.mark.slow] if source.stem in LONG else []) for source in SOURCES

@@ -1,0 +1,401 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 15 Lab of lesson 09: what PyTorch offers beyond the plain exchange
+#
+# **After this notebook you will be able to** exchange gradients less often or in fewer bytes, train a network whose
+# state no worker holds whole, continue a run with another number of workers, read the trace of an update, and estimate
+# whether a network fits on a GPU.
+#
+# **Time:** {{minutes_15}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 03, 04 and 09.
+#
+# This is a lab: experiments that belong to lesson 09, and that no other lesson needs. Take those that you want to see.
+# All programs here use PyTorch's own library. The network has three layers, so that an update takes milliseconds.
+
+# %% tags=["parameters"]
+workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
+
+# %%
+import json
+from pathlib import Path
+
+import torch
+import torch.distributed as dist
+from torch.nn import functional as F
+
+from benchmarks.experiment.plots import axes
+from benchmarks.instruments.byte_counter import kernel_received
+from lessons import show, torchrun
+
+
+# %%
+def network():
+    return torch.nn.Sequential(
+        torch.nn.Linear(256, 1024), torch.nn.ReLU(),
+        torch.nn.Linear(1024, 1024), torch.nn.ReLU(),
+        torch.nn.Linear(1024, 10),
+    )  # fmt: skip
+
+
+def made_up_batch(rank, images):
+    draw = torch.Generator().manual_seed(1 + rank)
+    return torch.randn(images, 256, generator=draw), torch.randint(10, (images,), generator=draw)
+
+
+gradient_bytes = sum(parameter.nbytes for parameter in network().parameters())
+print(f"a gradient has {gradient_bytes / 1e6:.2f} MB")
+
+# %% [markdown]
+# ## Fewer exchanges, and fewer bytes
+#
+# Sometimes a batch does not fit into the memory of a GPU. Then one divides it into parts, computes the gradient of each
+# part, and adds up these gradients. This is called **gradient accumulation**. PyTorch adds to `.grad` anyway, as long
+# as nobody calls `zero_grad`.
+#
+# But DDP exchanges the gradients in each backward pass. With four parts it would exchange four times, although only the
+# sum is needed. `no_sync()` tells it to wait. And a **communication hook** says how a gradient travels. The one below
+# sends it in 16 bits, which takes half the bytes. The next program trains in four ways with two workers, and counts the
+# bytes that a worker receives in an update.
+#
+# **Guess first:** how many MB does each way need? With two workers, a worker receives one gradient in an exchange.
+
+
+# %%
+def accumulate():
+    from contextlib import nullcontext
+
+    from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import fp16_compress_hook
+    from torch.nn.parallel import DistributedDataParallel
+
+    pixels, labels = made_up_batch(dist.get_rank(), 64)
+    for way in ("one batch", "four parts", "four parts, no_sync", "one batch, 16 bits"):
+        torch.manual_seed(0)
+        net = DistributedDataParallel(network())
+        if way.endswith("16 bits"):
+            net.register_comm_hook(None, fp16_compress_hook)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        count = 4 if way.startswith("four") else 1
+        before = kernel_received()
+        for _ in range(5):
+            optimizer.zero_grad()
+            for part in torch.arange(64).split(64 // count):
+                waits = way.endswith("no_sync") and 63 not in part  # the last part is exchanged
+                with net.no_sync() if waits else nullcontext():
+                    (F.cross_entropy(net(pixels[part]), labels[part]) / count).backward()
+            optimizer.step()
+        dist.barrier()
+        after = kernel_received()
+        received = "not counted" if None in (before, after) else f"{(after - before) / 5 / 1e6:5.2f} MB an update"
+        weights = sum(parameter.double().sum().item() for parameter in net.parameters())
+        if dist.get_rank() == 0:
+            print(f"{way:20} {received}, sum of all weights {weights:.4f}", flush=True)
+        del net
+
+
+torchrun(accumulate, 2, needs=[network, made_up_batch])
+
+# %% [markdown]
+# The first three ways end with the same weights, up to rounding. `no_sync` needs a quarter of the bytes of plain
+# accumulation. In 16 bits, the gradient is rounded, so the weights differ a little.
+#
+# The loss of each part is divided by the number of parts, because the gradients of the parts are added up. This is
+# right if all parts have equally many images. Texts are different: each has another number of words, and the loss is a
+# mean over words. Then the mean of the parts' means is not the mean over all words. Here are four texts, with a loss
+# for each word that is lower in long texts:
+
+# %%
+lengths = [400, 50, 100, 20]  # words
+losses = [torch.full((length,), 2 + 20 / length) for length in lengths]
+of_means = sum(loss.mean() for loss in losses) / len(losses)
+of_words = torch.cat(losses).mean()
+print(f"mean of the texts' means {of_means:.3f}, mean over all words {of_words:.3f}")
+
+# %% [markdown]
+# This is the mean of means of lesson 03 once more. The library `transformers` had this mistake until October 2024 (its
+# pull request 34191): with gradient accumulation, and with several workers, short texts counted too much. The cure is
+# the same as in lesson 03. Divide the sum over all words by the number of all words, on all workers together.
+#
+# ## A network that no worker holds whole
+#
+# Lesson 09 describes ZeRO: each worker keeps only a share of the weights, of the gradients and of the optimizer's
+# state. In PyTorch this is called **FSDP**, for *fully sharded data parallel*. `fully_shard` divides the layers of a
+# network among the workers. Before a layer computes, the workers gather its weights. Afterwards they throw away the
+# shares of the others.
+#
+# The next program trains the same network with DDP and with FSDP. It adds up what a worker keeps between two updates.
+#
+# **Guess first:** the optimizer is Adam, which keeps two numbers for each weight. How many MB does a worker keep with
+# DDP, and how many with FSDP?
+
+
+# %%
+def kept(way):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.nn.parallel import DistributedDataParallel
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0)
+    net = network()
+    if way == "DDP":
+        net = DistributedDataParallel(net)
+    else:
+        mesh = init_device_mesh("cpu", (size,))
+        for layer in (net[0], net[2], net[4], net):
+            fully_shard(layer, mesh=mesh)
+    optimizer = torch.optim.Adam(net.parameters())
+    pixels, labels = made_up_batch(rank, 64)
+    for update in range(6):
+        if update == 1:
+            before = kernel_received()
+        optimizer.zero_grad()
+        loss = F.cross_entropy(net(pixels), labels)
+        loss.backward()
+        optimizer.step()
+    dist.barrier()
+    after = kernel_received()
+
+    def megabytes(tensors):
+        return sum((part.to_local() if way == "FSDP" else part).nbytes for part in tensors) / 1e6
+
+    states = [value for state in optimizer.state.values() for value in state.values() if value.dim() > 0]
+    whole = [parameter.full_tensor() if way == "FSDP" else parameter for parameter in net.parameters()]
+    if rank == 0:
+        weights, gradients = net.parameters(), [parameter.grad for parameter in net.parameters()]
+        parts = {"weights": megabytes(weights), "gradients": megabytes(gradients), "Adam": megabytes(states)}
+        print(f"{way:4} of {size} workers:", ", ".join(f"{name} {part:.2f} MB" for name, part in parts.items()))
+        received = "not counted" if None in (before, after) else f"{(after - before) / 5 / 1e6:.2f} MB an update"
+        print(f"{way:4} received {received}; sum of all weights {sum(w.double().sum().item() for w in whole):.6f}")
+    del net
+
+
+for way in ("DDP", "FSDP"):
+    torchrun(kept, workers, way, needs=[network, made_up_batch])
+
+# %% [markdown]
+# Both ways end with the same weights, up to rounding. With FSDP each worker keeps one share of everything. It pays with
+# bytes. An all-reduce consists of two halves, a reduce-scatter and an all-gather, and each half sends $N(K-1)/K$ bytes
+# from each worker. FSDP makes an all-gather before the forward pass, a second one before the backward pass, and a
+# reduce-scatter after it. That is one half more. Compare with what the operating system has counted:
+
+# %%
+half = gradient_bytes * (workers - 1) / workers / 1e6
+print(f"by the formula: DDP {2 * half:.2f} MB, FSDP {3 * half:.2f} MB an update for each worker")
+print(f"four halves would be {4 * half:.2f} MB")
+
+# %% [markdown]
+# DDP agrees with the formula, and FSDP does not: a worker received *four* halves. The reason is Gloo. It has no
+# reduce-scatter, so PyTorch makes a whole all-reduce in its place, and each worker keeps its own share. NCCL, which one
+# uses between GPUs, has a reduce-scatter. So count the bytes of your own library before you trust a formula.
+#
+# `fully_shard` can also keep the gathered weights until the backward pass (`reshard_after_forward=False`). Then the
+# second all-gather is not needed, but the weights of all layers need their memory in the meantime.
+#
+# ## Go on with another number of workers
+#
+# A run on eight GPUs breaks off, and tomorrow only four are free. If each worker had written its own share to a file,
+# nobody could read the files. PyTorch's *distributed checkpoint* also notes which part of which tensor a file holds. So
+# the workers of the next run read what they need. We save with four workers, and read with two.
+
+
+# %%
+def checkpoint(step):
+    import torch.distributed.checkpoint as dcp
+    from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    rank, size = dist.get_rank(), dist.get_world_size()
+    torch.manual_seed(0 if step == "save" else 1)  # the second run begins with other weights
+    net = network()
+    fully_shard(net, mesh=init_device_mesh("cpu", (size,)))
+    optimizer = torch.optim.Adam(net.parameters())
+    if step == "save":
+        pixels, labels = made_up_batch(rank, 64)
+        F.cross_entropy(net(pixels), labels).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model, state = get_state_dict(net, optimizer)
+    both = {"model": model, "optimizer": state}
+    if step == "save":
+        dcp.save(both, checkpoint_id="sharded")
+    else:
+        dcp.load(both, checkpoint_id="sharded")
+        set_state_dict(net, optimizer, model_state_dict=both["model"], optim_state_dict=both["optimizer"])
+    weights = sum(parameter.full_tensor().double().sum().item() for parameter in net.parameters())
+    share = tuple(next(iter(net.parameters())).to_local().shape)
+    if rank == 0:
+        print(f"{step} with {size} workers: worker 0 has {share} of the first layer; sum of all weights {weights:.6f}")
+
+
+for step, count in (("save", 4), ("load", 2)):
+    torchrun(checkpoint, count, step, needs=[network, made_up_batch])
+print("files:", *sorted(path.name for path in Path("sharded").iterdir()))
+
+# %% [markdown]
+# The sums agree: the second run has the weights of the first. The rest of a restart is as in the lab of lesson 04: the
+# number of the update and the shuffle must go on, too. And with half the workers the global batch is half as large,
+# unless each worker takes twice as many images.
+#
+# ## Read the trace of an update
+#
+# Horovod's timeline shows the exchange alone. `torch.profiler` records everything that a worker does. We record the
+# fourth update of one of two workers, and draw the parts that matter here.
+
+
+# %%
+def profiled():
+    import json
+    from pathlib import Path
+
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.profiler import ProfilerActivity, profile
+
+    torch.manual_seed(0)
+    net = DistributedDataParallel(network(), bucket_cap_mb=1)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    pixels, labels = made_up_batch(dist.get_rank(), 512)
+    for update in range(4):
+        recorder = profile(activities=[ProfilerActivity.CPU]) if update == 3 else None
+        dist.barrier()  # both workers begin the update together
+        if recorder:
+            recorder.start()
+        optimizer.zero_grad()
+        F.cross_entropy(net(pixels), labels).backward()
+        optimizer.step()
+    recorder.stop()
+    if dist.get_rank() == 0:
+        recorder.export_chrome_trace("trace.json")  # for ui.perfetto.dev
+        events = [(event.name, event.time_range.start, event.time_range.end) for event in recorder.events()]
+        Path("events.json").write_text(json.dumps(events))
+    del net
+
+
+torchrun(profiled, 2, needs=[network, made_up_batch])
+
+# %%
+ROWS = {
+    "forward": "DistributedDataParallel.forward", "backward": "AddmmBackward0", "exchange": "gloo:all_reduce",
+    "optimizer": "Optimizer.step",
+}  # fmt: skip
+events = json.loads(Path("events.json").read_text())
+begin = min(start for name, start, end in events)
+figure, ax = axes("time since the update began (ms)", "", size=(8, 2.6))
+longest = {}
+for row, (label, found) in enumerate(ROWS.items()):
+    bars = [((start - begin) / 1e3, (end - start) / 1e3) for name, start, end in events if name.startswith(found)]
+    ax.broken_barh(bars, (row - 0.3, 0.6), color=f"C{row}")
+    longest[label] = sum(length for _, length in bars)
+ax.set_yticks(range(len(ROWS)), list(ROWS))
+ax.invert_yaxis()
+show(
+    figure,
+    "Four rows with bars over time: forward, backward, exchange and optimizer, one below the other.",
+    f"One update of worker 0 of 2. Forward {longest['forward']:.1f} ms, backward {longest['backward']:.1f} ms, optimizer "
+    f"{longest['optimizer']:.1f} ms. Bars of the exchange overlap if two buckets travel at once.",
+)
+
+# %% [markdown]
+# Read it from top to bottom. The backward pass has a bar for each of the three layers, and the last layer comes first.
+# As soon as a **bucket** is full, DDP begins to exchange it, while the backward pass goes on. A bucket is DDP's word
+# for the gradients that travel together, as in Horovod's tensor fusion. The optimizer waits until the last bucket has
+# come.
+#
+# Look for three things in such a trace: gaps in which nothing is computed, an exchange that begins late, and an
+# exchange that goes on after the backward pass has ended. The file `trace.json` holds the whole trace. Open it at
+# `ui.perfetto.dev`.
+#
+# ## Does it fit?
+#
+# How much memory does the state of a network need? Take **mixed precision**: the network computes with weights and
+# gradients of 16 bits, and Adam keeps its own copy of the weights and its two numbers in 32 bits. So a weight needs
+# 2 + 2 + 4 + 4 + 4 = 16 bytes (Rajbhandari and others 2019, section 3.1). The activations come on top. ZeRO divides
+# these bytes in three stages: first Adam's 12 bytes, then the gradients too, then the weights too.
+
+# %%
+memory = 80  # GB of a GPU
+for name, weights in (("ResNet-50", 25.6e6), ("1.3 billion weights", 1.3e9), ("7 billion weights", 7e9)):
+    for gpus in (1, 8, 64):
+        stages = {"DDP": 16, "ZeRO 1": 4 + 12 / gpus, "ZeRO 2": 2 + 14 / gpus, "ZeRO 3 (FSDP)": 16 / gpus}
+        needs = ", ".join(f"{way} {weights * each / 1e9:.1f} GB" for way, each in stages.items())
+        print(f"{name}, {gpus:2} GPUs: {needs}")
+print(f"A GPU has {memory} GB. The activations come on top.")
+
+# %% [markdown]
+# ResNet-50 fits anywhere, so FSDP would only cost bytes. With 7 billion weights, no GPU of 80 GB can hold the state of
+# DDP, whatever the number of GPUs. With ZeRO 3 on eight GPUs it fits, and some room for activations is left.
+#
+# ## And how fast is it?
+#
+# The model of lesson 09 knows how fast a V100 trains ResNet-50 alone, and how fast the links are. Its constants come
+# from publications, and `docs/where_it_pays.md` lists them with their sources. What does it foresee for one host with 8
+# GPUs, and for 4 hosts with 8 GPUs each, with two kinds of links between the hosts?
+
+# %%
+from benchmarks.methods.clusters import Cluster, Training, efficiency
+from benchmarks.methods.published import CONSTANTS, WEIGHTS, value
+
+GIGABIT = 1e9 / 8  # bytes
+inside = value("nvlink V100"), value("inner latency")
+links = {
+    "one host": Cluster(1, 8, *inside, 0, 0),
+    "4 hosts, Ethernet 25 Gbit/s, TCP": Cluster(4, 8, *inside, 25 * GIGABIT * value("tcp"), value("tcp latency")),
+    "4 hosts, InfiniBand 100 Gbit/s": Cluster(4, 8, *inside, value("100g"), value("rdma latency")),
+}
+for batch in (32, 128):
+    training = Training(
+        batch / 348.62, WEIGHTS["ResNet-50"], value("bucket")
+    )  # a V100: 348.62 images/s (DLPerf, PyTorch)
+    for name, cluster in links.items():
+        share = efficiency(cluster, training)
+        speed = share * cluster.workers * 348.62
+        print(f"{batch:3} images a GPU, {name}: {share:.0%} of the ideal speed, {speed:,.0f} images/s")
+print("for example:", *CONSTANTS["tcp"])
+
+# %% [markdown]
+# We assumed that a V100 trains as many images a second with a batch of 32 as with a batch of 128. In truth it is
+# somewhat slower with 32.
+#
+# And the network with 7 billion weights? With ZeRO 3 each GPU receives about three times the weights in 16 bits in each
+# update: $3 \cdot 14$ GB = 42 GB. A link of 12 GB/s between the hosts needs 3.5 seconds for them. So an update must
+# compute for several seconds, or the links must be faster. Between the GPUs of a host they are: 126 GB/s of NVLink
+# need a third of a second. This is why large runs shard inside a host or a group of hosts, and only average between the
+# groups.
+#
+# When do you divide a layer, and when the sequence of layers? **Tensor parallelism** exchanges activations twice in
+# each layer, so its group must stay on the fastest links. A **pipeline** sends activations only between neighbours, so
+# it bears slow links. But its stages are idle at the beginning and at the end of each batch. Ask first: does the state
+# fit if it is sharded? Then FSDP is enough, and it is the simplest.
+#
+# ## Summary
+#
+# - `no_sync` exchanges once for several parts of a batch. A communication hook changes how a gradient travels.
+# - FSDP computes the same as DDP. Each worker keeps a share of the state, and receives half as many bytes again.
+# - A distributed checkpoint can be read by another number of workers.
+# - A trace shows whether the exchange hides behind the backward pass.
+# - With Adam in mixed precision a weight needs 16 bytes, and the activations come on top.
+#
+# ## Questions
+#
+# <details><summary>You train with two parts for each update and forget <code>no_sync</code>. What is wrong with the
+# weights?</summary>
+#
+# Nothing. DDP exchanges twice, and the mean is linear: the sum of two means is the mean of two sums. Only time is lost.
+#
+# </details>
+#
+# <details><summary>With FSDP on 64 workers, does a worker receive more bytes than on 8?</summary>
+#
+# Hardly. It receives $3N(K-1)/K$ bytes. That is 2.6 times $N$ with 8 workers, and 2.95 times $N$ with 64.
+#
+# </details>
