@@ -17,7 +17,7 @@ RUNS = HERE.parents[1] / "runs"
 SIZE = {"width": 840, "height": 900}  # pixels
 # Each picture's name, its page, and the text of the heading at which it begins.
 SCREENS = {
-    "lesson": (RUNS / "quick" / "03_data_parallelism_by_hand.html", "The loop in five lines"),
+    "lesson": (RUNS / "quick" / "03_data_parallelism_by_hand.html", "The loop in four steps"),
     "grade": (RUNS / "course" / "report.html", ""),
 }
 
