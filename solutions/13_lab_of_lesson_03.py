@@ -155,22 +155,21 @@ result = saved("C25")
 # ## Sum or mean, and divided by what?
 #
 # An all-reduce gives sums. Horovod divides by $K$ for you, PyTorch's `all_reduce` does not, and the loss has been
-# divided by something before. Say each of $k$ workers has $n$ images, and their gradients are **summed**. (As in Goyal
-# and others, $k$ is here what is $K$ elsewhere in this notebook: $kn$ is the global batch.) Then each loss must be
-# divided by $kn$. With $n$, the sum is $k$ times too large. (Summing losses divided by $kn$, and averaging losses
-# divided by $n$, is the same thing.)
+# divided by something before. Say each of $K$ workers has $n$ images, and their gradients are **summed**. The global
+# batch is $Kn$. Then each loss must be divided by $Kn$. With $n$, the sum is $K$ times too large. (Summing losses
+# divided by $Kn$, and averaging losses divided by $n$, is the same thing.)
 #
-# "Never mind, I divide the rate by $k$." That works for plain SGD if *everything* is $k$ times too large. Weight decay
+# "Never mind, I divide the rate by $K$." That works for plain SGD if *everything* is $K$ times too large. Weight decay
 # $\frac{\lambda}{2}\|w\|^2$ need not be. It may be **inside** each worker's loss, and then is summed too; or
 # **outside**: added once, after the sum, which is what an optimizer's `weight_decay` does. Four cases, with $\nabla L$
-# the mean over all $kn$ images:
+# the mean over all $Kn$ images:
 #
 # | divided by | decay inside: the sum is | decay outside: the sum is |
 # | --- | --- | --- |
-# | $n$ | $k\,\nabla L + k\,\lambda w$ | $k\,\nabla L + \lambda w$ |
-# | $kn$ | $\nabla L + k\,\lambda w$ | $\nabla L + \lambda w$ |
+# | $n$ | $K\,\nabla L + K\,\lambda w$ | $K\,\nabla L + \lambda w$ |
+# | $Kn$ | $\nabla L + K\,\lambda w$ | $\nabla L + \lambda w$ |
 #
-# Source S3 says: divide by $kn$, not $n$, or the decay is $k$ times too strong. (Goyal and others 2017, section 3, warn
+# Source S3 says: divide by $Kn$, not $n$, or the decay is $K$ times too strong. (Goyal and others 2017, section 3, warn
 # of the same mistake.) In which cells of the table is that so? Decide, then run: the bars are fitted to the summed
 # gradients of real workers. On the right all four train, beside one worker with all images.
 
@@ -182,9 +181,9 @@ result = saved("C23")
 
 # %% [markdown]
 # So the advice is right, and the reason given is not quite. Only the last cell is the training run you meant. But a
-# decay that is $k$ times too strong comes from *where it is added*: inside each loss. Dividing by $n$ makes the
-# **data** term $k$ times too strong. With the decay outside, and the rate divided by $k$ to compensate, the decay ends
-# up $k$ times too *weak*. With everything $k$ times too strong, the run is one with a $k$ times larger rate: as long as
+# decay that is $K$ times too strong comes from *where it is added*: inside each loss. Dividing by $n$ makes the
+# **data** term $K$ times too strong. With the decay outside, and the rate divided by $K$ to compensate, the decay ends
+# up $K$ times too *weak*. With everything $K$ times too strong, the run is one with a $K$ times larger rate: as long as
 # that rate is stable it heads for the same weights faster, and scatters more about them (notebook 01). Where one
 # worker's line still rises at the end of the figure it has not arrived yet: the gap between the two is not another
 # goal.
@@ -366,7 +365,7 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 # - Where a server computes all gradients, activations travel, and they grow with the batch.
 # - The same global batch on more workers is the same run. This is the first test of a program.
 # - Divide one shuffle among the workers: nothing is sent, and each image is used once.
-# - Sum or mean, $n$ or $kn$, decay inside or outside: only one of four combinations is the run you meant.
+# - Sum or mean, $n$ or $Kn$, decay inside or outside: only one of four combinations is the run you meant.
 # - A gradient that comes late overshoots, and a spring that is stiffer keeps workers closer together.
 # - Model parallelism shares memory, not time, until a pipeline fills the gaps.
 #
@@ -375,7 +374,7 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 # <details><summary>Your program divides the loss by the per-worker batch, sums gradients, uses Adam with
 # <code>weight_decay</code> in the loss of each worker, and trains well. You switch to SGD and it diverges. Why?</summary>
 #
-# Gradients are $k$ times too large, decay included. Adam divides that factor out; for SGD it is a rate $k$ times as
-# high. Use means: divide by $kn$, or let the all-reduce average.
+# Gradients are $K$ times too large, decay included. Adam divides that factor out; for SGD it is a rate $K$ times as
+# high. Use means: divide by $Kn$, or let the all-reduce average.
 #
 # </details>
