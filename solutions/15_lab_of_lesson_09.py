@@ -328,7 +328,7 @@ for name, weights in (("ResNet-50", 25.6e6), ("1.3 billion weights", 1.3e9), ("7
     for gpus in (1, 8, 64):
         stages = {"DDP": 16, "ZeRO 1": 4 + 12 / gpus, "ZeRO 2": 2 + 14 / gpus, "ZeRO 3 (FSDP)": 16 / gpus}
         needs = ", ".join(f"{way} {weights * each / 1e9:.1f} GB" for way, each in stages.items())
-        print(f"{name}, {gpus:2} GPUs: {needs}")
+        print(f"{name}, {gpus:2} GPU{'s' * (gpus > 1)}: {needs}")
 print(f"A GPU has {memory} GB. The activations come on top.")
 
 # %% [markdown]
