@@ -29,6 +29,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
+sys.stdout.reconfigure(line_buffering=True, write_through=False)  # one write a line, so lines do not mix
 """
 MAIN = """
 torch.set_num_threads(1)
