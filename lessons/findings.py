@@ -236,8 +236,8 @@ SENTENCES = (
         ) < np.mean(c06.last_accuracy(runs("C06"), "one")) - 0.1,
     ),
     Sentence(
-        LESSON_05, "So both fall nearly as $1/K$.",
-        lambda: all(-1.25 < np.mean(c15.powers(runs("C15"), name)) < -0.75 for name in ("sgd", "adam")),
+        LESSON_05, "So both fall a little more slowly than $1/K$.",
+        lambda: all(-1 < np.mean(c15.powers(runs("C15"), name)) < -0.75 for name in ("sgd", "adam")),
     ),
     Sentence(
         LESSON_05, "A slope steeper than -1 would show noise that was averaged away, and we do not see that.",
@@ -246,6 +246,10 @@ SENTENCES = (
     Sentence(
         LESSON_05, "some tens to a hundred images",
         lambda: 10 < c20.fit(runs("C20"))[1] < 150 and 10 < np.mean(c28.finding(runs("C28")).critical) < 150,
+    ),
+    Sentence(
+        LESSON_05, "the largest is more than three times the smallest",
+        lambda: float(_other_05()["c28_noise"]) > 3 * float(_other_05()["c20_critical"]),
     ),
     Sentence(
         LESSON_05, "At equal epochs the large batch has the higher training loss",

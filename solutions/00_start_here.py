@@ -22,16 +22,18 @@
 #
 # Training a network on one processor is slow. So you start four **workers**: four processes, each with a processor of
 # its own. Each has a copy of the network, and its own quarter of the images, its **shard**. After every **batch** of a
-# few dozen images they average their gradients, so that all four stay equal. This is called **data parallelism**.
+# few dozen images they average their gradients. They start equal, so all four stay equal. This is called **data
+# parallelism**.
 #
 # Every log looks healthy. The loss falls. No error is printed. All four processors are busy. And in the end the network
-# is *worse* than the one that a single worker trained. Nobody has changed the network or the images. Who did it?
+# is *worse* than the one that a single worker trained. Nobody has changed the network or the images. Who did it? (In
+# lesson 05 you see such runs, several of each.)
 #
 # | suspect | what may have happened | examined in |
 # | --- | --- | --- |
 # | the measurement | it was bad luck, or the number that was printed is one worker's | 01, 03 |
-# | the average | averaging gradients loses something, or somebody added where the mean was meant | 01, 03 |
-# | the data | all workers saw the same images | 04 |
+# | the average | averaging gradients loses something, or somebody added where the mean was meant | 03 and its lab |
+# | the data | all workers saw the same images | 04, 05 |
 # | the start | the workers began with different weights | 04 |
 # | the batch | four workers take a quarter of the steps | 05 |
 # | the rate | each step should be longer now, or a schedule came too late | 05, 06 |
@@ -44,16 +46,6 @@
 # This course makes claims only that it can show. For each, you see the result of a full experiment: on test images,
 # with its spread over several runs, its machine, and the command that repeats it. Many of them you also run yourself,
 # small. The claims come from public discussions, courses and papers, which lesson 99 lists.
-#
-# ## Why Horovod?
-#
-# Horovod is the library that averages the gradients here. Its last release is 0.28.1, of June 2023. Little has been
-# added to it since, and this course changes a few lines of it so that it works with today's PyTorch. New programs use
-# PyTorch's own `DistributedDataParallel` (**DDP**), or FSDP for networks that do not fit on one GPU. Lesson 09 shows
-# DDP.
-#
-# We teach with Horovod because it hides little. A few lines turn a program for one worker into one for many, and each
-# line stands for one decision. The decisions are the same in DDP, and there most of them are made for you.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
@@ -108,9 +100,10 @@ print("bfloat16 arithmetic:", "yes, networks run faster" if fast else "no, netwo
 # ## Four workers, one network
 #
 # `horovodrun` starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod
-# which one it is: its **rank**, from 0 to the number of workers minus 1. The images are CIFAR-10 (Krizhevsky 2009):
-# 50,000 small training images of ten kinds of things, and 10,000 test images; to be quick we use the first few thousand
-# of each. In a terminal you would type what the first line below shows.
+# which one it is and how many there are. Its number is called its **rank**, from 0 on, and the number of workers is the
+# **size**. The script also shifts and mirrors each image at random, and each worker does so in its own way. The images
+# are CIFAR-10 (Krizhevsky 2009): 50,000 small training images of ten kinds of things, and 10,000 test images; to be
+# quick we use the first few thousand of each. In a terminal you would type what the first line below shows.
 
 # %%
 from lessons import axes, horovodrun, show
@@ -134,12 +127,22 @@ show(
 
 # %% [markdown]
 # That is a short run, so the accuracy is low. What matters is what happened: four processes each saw a quarter of the
-# images, and after every batch they agreed on one gradient. At the end all four held the same network, and one of them
-# wrote it down.
+# images. After every batch they agreed on one gradient, and each changed its weights with it. Such a step is called an
+# **update**. At the end all four held the same network, and one of them wrote it down.
 #
 # **Why a command, and not a function?** A notebook is one process. Workers are processes of their own, and they have to
 # be *launched*, not forked from the notebook: a forked copy of a process that has already used threads or a GPU may
 # hang. All live runs in this course whose workers exchange something start that way.
+#
+# ## Why Horovod?
+#
+# Horovod is the library that averages the gradients here. Its last release is 0.28.1, of June 2023. Little has been
+# added to it since, and this course changes a few lines of it so that it works with today's PyTorch. New programs use
+# PyTorch's own `DistributedDataParallel` (**DDP**). For networks that do not fit on one GPU they use another part of
+# PyTorch, which cuts the weights themselves into shards. Lesson 09 shows both.
+#
+# We teach with Horovod because it hides little. A few lines turn a program for one worker into one for many, and each
+# line stands for one decision. The decisions are the same in DDP, and there most of them are made for you.
 #
 # ## If something fails
 #
@@ -151,18 +154,18 @@ show(
 #
 # - A worker is a process with a copy of the network; data parallelism means that each uses its shard of the data, and
 #   all apply the mean gradient.
-# - Rank says which worker this is, size how many there are.
-# - The course shows each of its claims twice: live and small, saved and in full.
+# - The rank says which worker this is, and the size says how many there are.
+# - The course shows its claims with saved results. You repeat many of them yourself, in a small version.
 #
 # ## Questions
 #
-# <details><summary>Four workers with 64 images each make one **update**. How many images went into it?</summary>
+# <details><summary>Four workers with 64 images each make one update. How many images went into it?</summary>
 #
 # 256: the mean of four means over 64 images each is the mean over all of them. This is called the **global batch**.
 #
 # </details>
 #
-# <details><summary>The workers above started from different random seeds for distorting images, but hold equal networks.
+# <details><summary>The four workers shift and mirror their images by different random numbers, but hold equal networks.
 # Why?</summary>
 #
 # Before the first update, worker 0 sends its weights to all others. From then on all apply the same mean gradient to

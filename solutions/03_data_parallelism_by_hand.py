@@ -66,10 +66,10 @@ result = saved("cores")
 compare("two_workers", my_guess)
 
 # %% [markdown]
-# Two workers manage {{cores_weak}} images while one manages 100, if each keeps a batch of 64 images. This is called
-# **weak scaling**. They gain less if they share one batch of 64, so that each has only 32. This is called **strong
-# scaling**: the exchange takes as long as before, and there is less to compute between two exchanges. The dashed line
-# is what a simple model says for four and eight workers, each with a core of its own.
+# In our own run, two workers manage {{cores_weak}} images while one manages 100, if each keeps a batch of 64 images.
+# This is called **weak scaling**. They gain less if they share one batch of 64, so that each has only 32. This is
+# called **strong scaling**: the exchange takes as long as before, and there is less to compute between two exchanges.
+# The dashed line is what a simple model says for four and eight workers, each with a core of its own.
 #
 # In most other experiments of this course, one worker may use all cores, because that is how you would train on this
 # machine. Then two workers share the same cores, and cannot be faster. Remember this when you read a time.
@@ -85,9 +85,9 @@ compare("two_workers", my_guess)
 # 3. Give your gradient to the others, and get the mean of all gradients.
 # 4. Change your weights with this mean.
 #
-# All start equal, and all apply the same change. So they stay equal, and nobody ever has to send weights. This is
-# called **data parallelism**. Step 3 is the only one that makes the training distributed, and most of this notebook is
-# about it.
+# All start equal, and all apply the same change. So they stay equal, and nobody has to send weights during the
+# training. This is called **data parallelism**. Step 3 is the only one that makes the training distributed, and most of
+# this notebook is about it.
 #
 # ## What should come out?
 #
@@ -122,7 +122,8 @@ def average_gradients(gradients, counts):
 # %% [markdown]
 # Now we try it with real images. Three shards have 96, 24 and 8 images. We join their three gradients in two ways: by
 # the mean of the three means, and by your weighted mean. Then we compare both with the gradient of all 128 images in
-# one piece. The network is the bootcamp's small ResNet, without batch normalisation.
+# one piece. The network is a small ResNet without batch normalisation. (It comes from a public course, the "bootcamp"
+# in its name.)
 
 
 # %%
@@ -147,14 +148,15 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
 # %% [markdown]
 # ### On real workers: is it exact?
 #
-# In the next run, real Horovod workers average their gradients. They compute in double precision, so that rounding
-# cannot hide a mistake. One process computes the gradient of all their images. There are three networks:
+# In the next run, real workers average their gradients by Horovod, the library of lesson 04. They compute in double
+# precision, so that rounding cannot hide a mistake. One process computes the gradient of all their images. There are
+# three networks:
 #
 # - the small ResNet without normalisation,
-# - the same network with batch normalisation, as everybody writes it,
+# - the same network with batch normalisation, a layer that you find in most networks,
 # - the same network with batch normalisation whose statistics are averaged over the workers, too.
 #
-# Two lines lie near the bottom, at about $10^{-15}$. Look for the one that does not.
+# Two lines lie near the bottom, at about $10^{-15}$, which is rounding. Look for the one that does not.
 
 # %%
 runs = live("C01", device=device, seed=seed)
@@ -229,9 +231,10 @@ torchrun(hello, workers)
 # %% [markdown]
 # The lines come in any order. Each worker has a process id of its own, and shares no memory with the rest.
 #
-# `isend` begins to send, and the program goes on. `recv` waits until a message has come. If all workers first called
-# `send`, which waits until the message is taken, each could wait for a neighbour that is itself still sending. Nobody
-# could go on. This is a **deadlock**. Here a worker gives up after a minute of waiting, and the error says where.
+# The **rank** of a worker is its number, from 0 on. `isend` begins to send, and the program goes on. `recv` waits until
+# a message has come. If all workers first called `send`, which waits until the message is taken, each could wait for a
+# neighbour that is itself still sending. Nobody could go on. This is a **deadlock**. Here a worker gives up after a
+# minute of waiting, and the error says where.
 #
 # ## A parameter server
 #
@@ -264,11 +267,6 @@ def server_mean(vector):
 # Let a gradient have $N$ bytes, and count what the link of the server carries. $K-1$ workers send $N$ bytes each, so
 # $(K-1)N$ bytes come in, and as many go out. The link of any other worker carries only $N$ bytes each way. So the
 # server is the bottleneck, and every new worker makes it worse.
-#
-# With as many servers as workers, each server holds a part of $N/K$ bytes. It receives this part from $K-1$ workers,
-# and sends the mean back to them: $(K-1)N/K$ bytes each way. As a worker it also sends its other parts to the other
-# servers, and gets their means: again $(K-1)N/K$ bytes each way. So every link carries $2N(K-1)/K$ bytes each way. This
-# is less than $2N$, however many workers there are. A ring reaches the same number, and you will see it next.
 #
 # ## A ring
 #
@@ -373,8 +371,9 @@ def ring_mean(vector):
 
 
 # %% [markdown]
-# How many bytes does each worker *send* in an update, with a server and with a ring? Write the formulas before you
-# measure it.
+# How many bytes does each worker *send* in an update, with a server and with a ring? You have the number for the
+# server. For the ring, count the steps of both halves, and the bytes of a chunk. Write both as a function. Below you
+# measure whether it is right.
 
 
 # %% exercise="traffic"
@@ -392,10 +391,9 @@ def traffic(scheme, workers, gradient_bytes):
 # ## How long does an exchange take?
 #
 # A message of $n$ bytes takes about $\alpha + \beta n$ seconds. Each message costs $\alpha$, also an empty one: this is
-# the
-# **latency**. $\beta$ is the time for one byte, and $1/\beta$ is the **bandwidth**. In a ring each worker sends $2(K-1)$
-# messages of $N/K$ bytes, one after the other. A single server receives $K-1$ messages of $N$ bytes, and sends as many.
-# Take 2 MB of gradients, a latency of 0.1 ms, and a link of 1 Gbit/s:
+# the **latency**. $\beta$ is the time for one byte, and $1/\beta$ is the **bandwidth**. In a ring each worker sends
+# $2(K-1)$ messages of $N/K$ bytes, one after the other. A single server receives $K-1$ messages of $N$ bytes, and sends
+# as many. Take 2 MB of gradients, a latency of 0.1 ms, and a link of 1 Gbit/s:
 
 # %%
 alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
@@ -473,11 +471,16 @@ for scheme in ("parameter server", "ring"):
     print(f"{scheme}: by the formula the workers send {sent} MB an update")
 
 # %% [markdown]
-# And have they computed the same? The claim is that three runs follow one line.
+# A single server is not the only way to have servers. With as many servers as workers, each server holds a part of
+# $N/K$ bytes. It receives this part from $K-1$ workers, and sends the mean back to them: $(K-1)N/K$ bytes each way. As
+# a worker it also sends its other parts to the other servers, and gets their means: again $(K-1)N/K$ bytes each way. So
+# every link carries as many bytes as in the ring.
+#
+# And have the two ways computed the same? The claim is that three runs follow one line.
 
 # %%
 server, ring = (torch.load(f"{way.__name__}.pt") for way in (server_mean, ring_mean))
-figure, ax = axes("update", "training loss (nats)", size=(8, 3))
+figure, ax = axes("update", "training loss", size=(8, 3))
 ax.plot(range(1, 17), one["losses"], lw=5, alpha=0.3, marker="", label="one process")
 ax.plot(range(1, 17), server["losses"], label=f"server, {workers} workers")
 ax.plot(range(1, 17), ring["losses"], label=f"ring, {workers} workers")
@@ -514,8 +517,8 @@ result = saved("C08")
 # ## Summary
 #
 # - Data parallelism: each worker computes a gradient on its own images, and all apply the mean of all gradients.
-# - The mean of $K$ gradients is the gradient of a $K$ times larger batch, exactly: if the counts are equal or used as
-#   weights, and if images do not see each other as in batch normalisation.
+# - The mean of $K$ gradients is the gradient of a $K$ times larger batch, apart from rounding. This holds if the counts
+#   are equal or used as weights, and if images do not see each other as in batch normalisation.
 # - The link of a single parameter server carries bytes in proportion to $K$. In a ring, or with as many servers as
 #   workers, a link carries less than $2N$ bytes each way, however many workers there are.
 # - The loss that one worker prints is the loss of its own images.

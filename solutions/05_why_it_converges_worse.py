@@ -14,11 +14,11 @@
 # # 05 Why it converges worse
 #
 # **After this notebook you will be able to** say why a network that several workers trained ends at a lower accuracy,
-# tell a matter of too few updates from a mistake in the program, write a learning-rate schedule that does not change
+# find out in a program of your own which of several causes it is, write a learning-rate schedule that does not change
 # its meaning with the number of workers, and judge how far a rate can be scaled.
 #
-# **Time:** about {{minutes_05}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (noise, critical batch size), 03
-# (averaging gradients, shards) and 04 (Horovod).
+# **Time:** about {{minutes_05}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (noise,
+# critical batch size), 03 (averaging gradients, shards) and 04 (Horovod).
 #
 # In the last two notebooks, four workers computed exactly what one worker with a four times larger batch would compute.
 # (Batch normalisation is an exception, because each worker has statistics of its own.) Nothing is lost on the way. And
@@ -55,7 +55,7 @@ from lessons import compare, horovodrun, live, saved, show
 guess, my_guess = "?", None  # a letter, and a number of points, such as 10
 
 # %% [markdown]
-# ### Count the steps
+# ### Steps and epochs
 #
 # A step of training is called an **update**: the workers compute their gradients, average them, and change the weights
 # once. An **epoch** is one pass over all images.
@@ -70,10 +70,12 @@ guess, my_guess = "?", None  # a letter, and a number of points, such as 10
 # the other {{c04_updates_four}} times. In general, $K$ workers with $b$ images each use $Kb$ images in an update, and
 # $N$ images are used up after $N / (Kb)$ updates.
 #
-# ### Give the four workers their steps back
+# ### The experiment
 #
-# So let the four workers go on until they, too, have made {{c04_updates_one}} updates. Here is the whole experiment.
-# The panel on the right shows where the runs of this story end. Its first point is one worker.
+# Four workers train twice. The first time they stop after as many images as one worker has used. The second time they
+# train four times as long, so that they make {{c04_updates_one}} updates, too. In every run of this story the rate
+# falls along a straight line, and it is zero at the end of that run. The panel on the right shows where these runs end.
+# Its first point is one worker.
 
 # %%
 saved_c04 = saved("C04")
@@ -83,7 +85,9 @@ print({"c": "Your letter was right: too few steps."}.get(guess, f"Your letter wa
 # %% [markdown]
 # After as many images, the four workers reach {{c04_four}} %. **With equal steps, they reach {{c04_four_updates}} %.**
 # That is {{c04_gain}} points *more* than one worker reaches (95 % interval: {{c04_gain_interval}}). Nothing is lost by
-# averaging. At equal steps, more images in each step are better here, because a gradient of more images has less noise.
+# averaging. At equal steps, more images in each step are better here. There can be two reasons, and this experiment
+# does not tell them apart. A gradient of more images has less noise. And the four workers have seen every image four
+# times as often, each time shifted and mirrored in another way.
 #
 # ### Was it a bad purchase?
 #
@@ -92,15 +96,15 @@ print({"c": "Your letter was right: too few steps."}.get(guess, f"Your letter wa
 # {{c04_one_quarter}} %. Four workers reach {{c04_four}} %.
 #
 # > **Takeaway.** With four workers, you are {{c04_time}} points ahead in the same time ({{c04_time_interval}}). You are
-# > {{c04_loss}} points behind for the same images ({{c04_loss_interval}}), because there are a quarter of the steps. The
-# > rest of this course is about how each step can count for more.
+# > {{c04_loss}} points behind for the same images ({{c04_loss_interval}}), because there are a quarter of the steps.
+# > The rest of this course is about how each step can count for more.
 #
 # ### When this does not hold
 #
-# With two workers no difference was seen at equal epochs: half of the steps were enough for this network. At a constant
-# rate, in the other two panels, runs differ more from seed to seed. There the noise shakes the weights until the end,
-# and a larger batch is shaken less. That favours several workers, so it hides a part of what they lose. With a rate
-# that falls to zero, as in most recipes, all runs come to rest.
+# With two workers no difference was seen at equal epochs. If there is one, it is smaller than the spread of these runs.
+# At a constant rate, in the other two panels, runs differ more from seed to seed. There the noise shakes the weights
+# until the end, and a larger batch is shaken less. That favours several workers, so it hides a part of what they lose.
+# With a rate that falls to zero, as in most recipes, the last steps are tiny, and all runs come to rest.
 #
 # The course began with numbers of this kind. One GPU reached 86 % on CIFAR-10. Two reached 84 % in half the time, and
 # somebody concluded that averaging gradients costs accuracy. Those two GPUs had made half as many updates.
@@ -108,7 +112,7 @@ print({"c": "Your letter was right: too few steps."}.get(guess, f"Your letter wa
 # How was this measured? Accuracies do not depend on who waits for whom. So one process computes what $K$ workers would
 # compute: each worker's part in turn, with its own random numbers and batch statistics, and then one update with the
 # mean gradient. A test compares this with real workers. You can run a small version yourself: `live("C04")`. It has two
-# epochs of few images, and so little training shows nothing.
+# epochs of few images. That is too little to show the effect, but it shows how the experiment is made.
 #
 # ### See it on your machine
 #
@@ -148,8 +152,8 @@ show(
 # start. So the first points are lower than the network deserves, above all those of several workers.
 #
 # Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the
-# run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is scaled,
-# warmed up and perhaps different for each layer (notebook 06).
+# run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is
+# multiplied, that climbs slowly at the start, and that is perhaps different for each layer (notebook 06).
 #
 # ### Lower, or only unlucky?
 #
@@ -188,10 +192,10 @@ else:
     print("only one seed has been saved so far, and one run of an arm has no spread")
 
 # %% [markdown]
-# The verdict above pairs the runs of equal seeds, which takes out what the seeds have in common, if anything. And it
-# takes the exact factor for the 95 % interval, which for five pairs is 2.8 standard errors. Yours takes two, a rule of
-# thumb for many seeds. So with few seeds yours calls a difference "higher" more readily: near the border believe the
-# verdict.
+# The course judges a little differently. The sentence below the saved figure (its *verdict*) pairs the runs of equal
+# seeds, which takes out what these runs have in common. And it takes the exact factor for the 95 % interval, which for
+# five pairs is 2.8 standard errors. Yours takes two, a rule of thumb for many seeds. So with few seeds yours calls a
+# difference "higher" more readily. Near the border believe the verdict.
 #
 # ## "Is every GPU seeing the same data?"
 #
@@ -267,7 +271,8 @@ result = saved("C06")
 # **Keyed by step, the four workers end higher**: by {{c06_base}} points from the base rate, and by {{c06_scaled}}
 # points from the scaled one.
 #
-# Should you write schedules in steps, then? Look at the line of one worker, at {{c06_one}} %. From the scaled rate,
+# Should you write schedules in steps, then? Look at the line of one worker, at {{c06_one}} %. (This is another schedule
+# than in the first experiment of this notebook, so one worker ends at another accuracy.) From the scaled rate,
 # both schedules end far below it: that rate was too high from the first update on, whatever came later. From the base
 # rate, four workers make a quarter of the updates, and a rate that stays high for longer makes up for some of them, by
 # accident.
@@ -291,7 +296,8 @@ result = saved("C06")
 # lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
 #
 # How fast should the path shrink? The expected squared length of a batch's gradient is that of the true gradient $g$
-# plus noise (notebook 01), so
+# plus noise. The noise of a single image has the mean squared length $\operatorname{tr} \Sigma$, and a batch of $Kb$
+# images has $Kb$ times less (notebook 01). So
 #
 # $$ \text{path} \approx \frac{N}{Kb}\, \eta \sqrt{\lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{Kb}}
 #    = \frac{N \eta \lVert g \rVert}{Kb} \sqrt{1 + \frac{\mathcal B}{Kb}},
@@ -330,9 +336,9 @@ runs = live("C15", device=device, seed=seed)
 result = saved("C15")
 # %% [markdown]
 # SGD's path falls as the number of workers to the power {{c15_sgd}}, and Adam's to the power {{c15_adam}}. So both fall
-# nearly as $1/K$. A slope steeper than -1 would show noise that was averaged away, and we do not see that. A slope
-# flatter than -1 the formula alone cannot explain. After an epoch of fewer updates a run is at an earlier stage, where
-# gradients can be longer. So the slope is only a hint of the noise scale.
+# a little more slowly than $1/K$. A slope steeper than -1 would show noise that was averaged away, and we do not see
+# that. A slope flatter than -1 the formula alone cannot explain. After an epoch of fewer updates a run is at an earlier
+# stage, where gradients can be longer. So the slope is only a hint of the noise scale.
 #
 # ## Should the rate change with the number of GPUs?
 #
@@ -363,8 +369,8 @@ result = saved("C20")
 #
 # The network is the small one of notebook 01, without batch normalisation. With it a rate means something else: batch
 # normalisation makes the loss blind to the scale of the weights before it, so they can grow until the steps are small
-# beside them. We have not run this sweep with it. The scaled rate of C06 above shows that with it, too, a rate can be
-# far too high.
+# beside them. We have not run this sweep with it. The scaled rate in the experiment on schedules shows that with it,
+# too, a rate can be far too high.
 #
 # ### The critical batch, seen from the other side
 #
@@ -380,15 +386,16 @@ result = saved("C20")
 # images for ever fewer updates saved. The linear rule is too bold there as well: at the critical batch, the best rate
 # is half of what the rule says.
 #
-# You know this experiment from notebook 01 (claim C28). There the curve had its bend at {{c28_critical}} images, and
-# the noise scale was {{c28_noise}}. In the rate sweep above, the bend is at {{c20_critical}}.
+# You know this experiment from notebook 01. There the curve had its bend at {{c28_critical}} images, and the noise
+# scale was {{c28_noise}}. In the rate sweep above, the bend is at {{c20_critical}}.
 #
-# All three numbers belong to the same network, so they may be compared. They do not agree to the digit, because they
-# belong to different stretches of training, and all three are rough. The order of magnitude is what you can plan with:
-# some tens to a hundred images. Shallue et al. 2018 (arXiv:1811.03600) found the pattern, updates that fall and then
-# stay, for many networks and data sets, with critical batches that differ by orders of magnitude. There is no number of
-# GPUs that is right for all problems. Nor is there one for all optimizers. These runs use plain SGD, and with Adam the
-# critical batch is larger (Zhang and others 2019, arXiv:1907.04164).
+# All three numbers belong to the same network, so they may be compared. They do not agree: the largest is more than
+# three times the smallest. They belong to different stretches of training, and all three are rough. What you can plan
+# with is only this: the bend lies at some tens to a hundred images, and not at a thousand. Shallue et al. 2018
+# (arXiv:1811.03600) found the pattern, updates that fall and then stay, for many networks and data sets, with critical
+# batches that differ by orders of magnitude. There is no number of GPUs that is right for all problems. Nor is there
+# one for all optimizers. These runs use plain SGD, and with Adam the critical batch is larger (Zhang and others 2019,
+# arXiv:1907.04164).
 #
 # ### "Does the rate scale? And for Adam?"
 #
@@ -396,7 +403,7 @@ result = saved("C20")
 # | --- | --- | --- | --- |
 # | SGD | $\eta \to K \eta$ | each image keeps its influence $\eta/(Kb)$ | beyond the critical batch |
 # | Adam and relatives | $\eta \to \sqrt K\, \eta$ | noise sets the length of the denominator | where noise is small |
-# | LARS, LAMB | no fixed rule, to be tuned; LAMB's authors take $\sqrt K$ (arXiv:1904.00962) | a step is a share of the layer's weights | to be searched for |
+# | LARS, LAMB (notebook 06) | no fixed rule, to be tuned; LAMB's authors take $\sqrt K$ (arXiv:1904.00962) | a step is a share of the layer's weights | to be searched for |
 #
 # The square root for Adam has a derivation (Malladi et al. 2022, arXiv:2205.10287): while noise dominates, Adam divides
 # by the noise's size, which falls as $1/\sqrt K$, so the same rate already goes further in the direction that matters.
@@ -418,10 +425,10 @@ result = saved("C20")
 # the loss rises steeply when the weights move a little, and that these generalise worse.
 #
 # Sharpness can be measured. Near a minimum the loss is about $L(w + v) \approx L(w) + \tfrac12 v^\top H v$, with the
-# **Hessian** $H$, the matrix of second derivatives. Its largest eigenvalue says how steep the steepest direction is. For
-# half a million weights $H$ would have $10^{11}$ entries, but we never need them: the product $Hv$ is the gradient of
-# the number $g \cdot v$ (Pearlmutter 1994), and multiplying a random vector by $H$ again and again turns it towards
-# the direction with the largest eigenvalue. On a matrix that we can look at:
+# **Hessian** $H$, the matrix of second derivatives. Its largest eigenvalue says how steep the steepest direction is.
+# For half a million weights $H$ would have $10^{11}$ entries, but we never need them: the product $Hv$ is the gradient
+# of the number $g \cdot v$ (Pearlmutter 1994), and multiplying a random vector by $H$ again and again turns it towards
+# the direction with the largest eigenvalue (largest in size, whatever its sign). On a matrix that we can look at:
 
 # %%
 import torch
@@ -487,7 +494,8 @@ result = saved("C29")
 # 2. Check that the workers' images differ, and that together they are all images (this notebook, and 03).
 # 3. Check that all workers start from the same weights and stay equal (notebook 04).
 # 4. Key the schedule by epochs of the *global* batch, warmup included.
-# 5. Scale the rate: once, linearly for SGD, more carefully for Adam. Add warmup (notebook 06).
+# 5. Scale the rate: once, linearly for SGD, more carefully for Adam. This is where your search begins, and not its end.
+#    In this notebook the scaled rate was far too high once. Add warmup (notebook 06).
 # 6. Compare with the critical batch of your problem and your optimizer. Beyond it no rate brings the accuracy of a
 #    small batch back in the same epochs: use a smaller batch, or train longer.
 # 7. Several seeds, mean and spread, last epoch, test images. A difference inside its interval is not one.

@@ -9,7 +9,7 @@ QUESTIONS = {
     "One worker": "How fast can one worker be?",
     "Data parallelism by hand": "Is the average right?",
     "Horovod": "Which lines turn one worker into four?",
-    "Why it converges worse": "Are there too few steps?",
+    "Why it converges worse": "Why is the accuracy lower?",
     "Techniques": "What brings the accuracy back?",
     "Famous results re-examined": "Does it hold for other people?",
     "The assignment": "Can your own program do it right?",

@@ -55,28 +55,30 @@ def _heading(drawing: Drawing, y: float, words: str) -> None:
 def server_and_ring() -> Drawing:
     """The bytes on each link when four workers average n bytes, with one server and in a ring."""
     _, sent = traffic(WORKERS, 1)
+    others = WORKERS - 1
     drawing = Drawing(
         "One server, or a ring",
-        f"Four workers average gradients of n bytes. With one server, each worker sends n and receives n, and the "
-        f"server's own link carries {2 * WORKERS} n. In a ring there is no server. Each worker sends {sent:g} n to its "
-        f"right neighbour, and no link carries more.",
+        f"Four workers average gradients of n bytes. Worker 0 is also the server. Each other worker sends n to it and "
+        f"receives n from it, so worker 0 receives {others} n and sends {others} n. In a ring there is no server. Each "
+        f"worker sends {sent:g} n to its right neighbour, and receives as many from its left one.",
         330,
     )
     half = WIDTH / 2
     drawing.wire(half, 44, half, 300, dashed=True)
     drawing.text(half / 2, 22, "One server", "bold")
     drawing.text(half * 1.5, 22, "A ring", "bold")
-    drawing.labelled(half / 2 - 45, 56, 90, 36, "weights", "server")
     hub = half / 2, 132
-    drawing.wire(half / 2, 92, *hub, look="gradient", width=2 * 2 * WORKERS)
-    drawing.text(half / 2 + 16, 116, f"{2 * WORKERS} n", "tint-gradient", "bold", anchor="start")
-    for rank in range(WORKERS):
-        x = 36 + rank * 56
-        drawing.wire(*hub, x, 205, look="gradient", width=2 * 2)
+    drawing.wire(half / 2, 84, *hub, look="gradient", width=2 * others)
+    drawing.worker(half / 2, 70, 0)
+    drawing.text(half / 2 + 22, 70, "the server", "muted", "small", anchor="start")
+    drawing.text(half / 2 + 14, 112, f"{others} n", "tint-gradient", "bold", anchor="start")
+    for rank in range(1, WORKERS):
+        x = half / 2 + (rank - WORKERS / 2) * 68
+        drawing.wire(*hub, x, 205, look="gradient", width=2)
         drawing.worker(x, 216, rank)
-    drawing.text(half / 2, 252, "Each worker sends n, gets n.")
-    drawing.text(half / 2, 276, f"The server's link: {2 * WORKERS} n.")
-    drawing.text(half / 2, 300, "Each new worker adds 2 n.", "muted")
+    drawing.text(half / 2, 252, f"Worker 0 sends {others} n, gets {others} n.")
+    drawing.text(half / 2, 276, "Each other sends n, gets n.")
+    drawing.text(half / 2, 300, "One worker more: n more.", "muted")
     places = [(1.5 * half, 70), (1.5 * half + 72, 140), (1.5 * half, 210), (1.5 * half - 72, 140)]
     for rank, (x, y) in enumerate(places):
         x1, y1 = places[(rank + 1) % WORKERS]
@@ -85,10 +87,10 @@ def server_and_ring() -> Drawing:
     for rank, (x, y) in enumerate(places):
         drawing.worker(x, y, rank)
     drawing.text(1.5 * half, 140, f"{sent:g} n each", "tint-gradient", "bold")
-    drawing.text(half * 1.5, 252, f"Each worker sends {sent:g} n.")
+    drawing.text(half * 1.5, 252, f"Each sends {sent:g} n, gets {sent:g} n.")
     drawing.text(half * 1.5, 276, "No link carries more.")
     drawing.text(half * 1.5, 300, "It never exceeds 2 n.", "muted")
-    drawing.text(half, 320, "The lines are as thick as the bytes that they carry.", "muted", "small")
+    drawing.text(half, 320, "A line is as thick as the bytes that it carries each way.", "muted", "small")
     return drawing
 
 
