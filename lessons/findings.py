@@ -299,7 +299,7 @@ SENTENCES = (
     Sentence(
         LESSON_06, "After the rise, no difference was seen.", lambda: not paired(*c24.excess(runs("C24"), "up")).seen
     ),
-    Sentence(LESSON_07, "points below one. Shards return", lambda: _seen("naive", -1) and _seen("shards", 1)),
+    Sentence(LESSON_07, "points below one. They are one worker", lambda: _seen("naive", -1) and _seen("shards", 1)),
     Sentence(
         LESSON_07, "So it is mostly the few updates that need it, and not the workers.",
         lambda: _c32_change(*CHANGES["bn_same"]).low > 2 * _c32_change(*CHANGES["bn_one"]).mean,
@@ -307,14 +307,17 @@ SENTENCES = (
     Sentence(LESSON_07, "So warmup repairs what scaling broke.", lambda: _seen("scaled", -1) and _seen("warmup", 1)),
     Sentence(LESSON_07, "and no difference is seen. So warmup", lambda: _seen("both", 0)),
     Sentence(LESSON_07, "The bootcamp's own pair, 53 and 65 %, is real", lambda: _seen("warmup_same", 1)),
-    Sentence(LESSON_07, "%, below the naive", lambda: _c32_change("8-base", "8-lamb").high < 0),
+    Sentence(
+        LESSON_07, "of eight workers with shards and no technique at all",
+        lambda: _c32_change("8-base", "8-lamb").high < 0,
+    ),
     Sentence(
         LESSON_07, "SGD with the same schedule, a searched rate and clipped gradients reaches",
         lambda: _c32_change(c32.CHOSEN["clipped"], c32.CHOSEN["lamb"]).low > 0,
     ),
-    Sentence(LESSON_07, "no difference is seen. **The accuracy is back.**", lambda: _seen("end", 0)),
+    Sentence(LESSON_07, "and no difference is seen. So a good recipe", lambda: _seen("end", 0)),
     Sentence(
-        LESSON_09, "the plain way loses most of the speed, and the two ways that compress keep most of it",
+        LESSON_09, "the plain way loses most of the speed, and top-k and PowerSGD keep most of it",
         lambda: _kept("group") < 0.5 < min(_kept("topk"), _kept("powersgd")),
     ),
 )  # fmt: skip

@@ -14,10 +14,11 @@
 # # 01 Gradient descent and its noise
 #
 # **After this notebook you will be able to** say how far a batch's gradient is from the gradient of all images, predict
-# where SGD ends and how long it stays on a saddle, measure the gradient noise scale with a few workers, and read from
-# it how large a batch is worth its images.
+# where SGD ends, measure with a few workers how noisy gradients are, and read from this how large a batch is worth its
+# images.
 #
-# **Time:** about {{minutes_01}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** 00, and a little PyTorch.
+# **Time:** about {{minutes_01}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** 00, and a little
+# PyTorch.
 #
 # Why begin here, in a course about many GPUs? Several workers that average their gradients do one thing to the
 # mathematics: they make the batch larger. So everything that surprises people about many GPUs begins with what a
@@ -27,13 +28,13 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
+import numpy as np
 import torch
 from IPython.display import Markdown
 
-from benchmarks.claims.lesson_01 import c11_saddle_points as c11
 from benchmarks.claims.lesson_01 import c28_critical_batch_size as c28
 from cifar.data import load
-from lessons import axes, compare, live, saved, show
+from lessons import compare, live, saved
 
 torch.manual_seed(seed)
 
@@ -93,7 +94,7 @@ for _ in range(3):
 # $$ \sqrt{\mathbb E \lVert w - w^* \rVert^2} \approx c\, \sqrt{\eta / B} $$
 #
 # with a $c$ that depends on the problem alone (Mandt et al. 2017, arXiv:1704.04289, treat SGD that way, as a random
-# process that has settled). Halving the rate or doubling the batch does the same.
+# process that has settled). So SGD comes as much nearer to the minimum by half the rate as by twice the batch.
 #
 # **What to look at:** on the left the two paths. On the right the distance at which SGD stays, for three rates and
 # three batch sizes: do all nine points lie on one line, and is its slope one half?
@@ -141,9 +142,10 @@ explore("cloud")
 #
 # $$ \mathbb E \lVert \hat g - g \rVert^2 = \frac{\operatorname{tr} \Sigma}{B}. $$
 #
-# The trace $\operatorname{tr} \Sigma$ is the mean squared distance of an image's gradient from $g$. (If a batch may not
-# contain an image twice, the error is smaller still, by the factor $(N - B) / (N - 1)$: with $B = N$ nothing is left to
-# chance. An **epoch** is one pass over all images, in a shuffled order. Its batches are of that kind.)
+# The trace $\operatorname{tr} \Sigma$ is the sum of the variances of all coordinates of an image's gradient. (If a
+# batch may not contain an image twice, the error is smaller still, by the factor $(N - B) / (N - 1)$: with $B = N$
+# nothing is left to chance. An **epoch** is one pass over all images, in a shuffled order. Its batches are of that
+# kind.)
 #
 # Your turn: compute that error, exactly and without drawing anything.
 
@@ -163,7 +165,7 @@ def squared_error(gradients: list[list[float]], batch: int) -> float:
 # %% [markdown]
 # Now with a real network. The experiment trains the lessons' small ResNet for a few updates, computes the gradient over
 # all training images, and then the gradients of many batches. Their mean squared distance is drawn in units of
-# $\lVert g \rVert^2$: at 1, the error is as long as what it is an error of.
+# $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the gradient itself.
 #
 # **What to look at:** if averaging over more images made the gradient worse, the line would rise. If theory is right
 # it falls with slope $-1$. And look where it crosses 1.
@@ -190,102 +192,38 @@ result = saved("C03")
 # you touch the rate.
 
 # %% [markdown]
-# ## Does a large batch get stuck at saddle points?
-#
-# Less noise is better, then? A common worry says no: at a **saddle**, a minimum in one direction and a maximum in
-# another, the gradient is zero. Noise is what pushes you off, and a large batch has too little of it.
-#
-# The smallest saddle is $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$: it curves up along $x$ and down
-# along $y$. So the line $y = 0$ is a ridge, with a minimum on each side of it, at $y = \pm 1$. Start on it and descend.
-# The gradient of a batch is the true one plus noise of variance $1/B$.
-
-
-# %%
-def walk(batch, rate=0.01, updates=1500, start=0.0):
-    y, path, draw = start, [], np.random.default_rng(seed)
-    for _ in range(updates):
-        y -= rate * (y**3 - y + draw.normal() / np.sqrt(batch))
-        path.append(y)
-    return np.abs(path)
-
-
-# %%
-figure, ax = axes("update", "distance from the saddle, |y|")
-for batch in (1, 64, 4096):
-    ax.semilogy(walk(batch), marker="", label=f"batches of {batch}")
-ax.semilogy(walk(np.inf, start=1e-6), marker="", label="no noise, started 0.000001 beside the ridge")
-ax.legend()
-show(
-    figure,
-    "Four lines, distance from the saddle by update: all end at 1, the larger the batch, the later.",
-    "One walker for each batch size. Once it is off the ridge, it moves away exponentially, whatever the batch.",
-)
-
-# %% [markdown]
-# Close to the ridge each update multiplies $y$ by $1 + \eta$, noise or not. Noise only decides how far from the ridge
-# that growth begins: about $\sqrt{\eta / (2B)}$. To grow from there to a fixed distance takes a number of updates that
-# grows only with the *logarithm* of the batch size,
-#
-# $$ t \approx \frac{\ln(c\, B / \eta)}{2 \eta}. $$
-#
-# Without any noise, and exactly on the ridge, you would stay for ever. But a millionth beside it is enough, as the last
-# line shows. A random start is never exactly on the ridge. This is one saddle. A path that meets many saddles, one
-# after the other, can take very much longer without noise (Du and others 2017, arXiv:1705.10412).
-#
-# The experiment lets many walkers go and waits until half of them are away. Once with one rate for all batch sizes, and
-# once with the rate multiplied by the batch size.
-#
-# **What to look at:** which of the two axes, updates or images, grows with the batch, and how fast? And what does the
-# scaled rate change?
-
-# %%
-runs = live("C11", device=device, seed=seed)
-# %%
-result = saved("C11")
-
-# %%
-batches = np.array([1, 10, 100, 1000, 10_000])
-updates = c11.theory(c11.BASE_RATE, batches)
-rows = "\n".join(f"| {b:,} | {u:.0f} | {u * b:,.0f} |" for b, u in zip(batches, updates, strict=True))
-Markdown("What the theory says at one rate:\n\n| batch size | updates | images |\n|---:|---:|---:|\n" + rows)
-
-# %% [markdown]
-# "Stuck" is too strong a word, and there is something in it.
-#
-# - At one rate the **updates** grow, but only by the same amount each time the batch grows tenfold. The **images** grow
-#   in proportion to the batch and a little more. If you count epochs, as most people do, a large batch does look stuck.
-# - With the rate scaled, each image moves the weights as far as before. The images needed hardly change, and the
-#   updates fall. It was the small steps that kept the large batch there, more than the missing noise.
-# - That works as long as steps are small beside the surface's bends: $(1+\eta)^t$ is $e^{\eta t}$ for small rates only.
-#   At the largest scaled rates you see the images creep up.
-#
-# High-dimensional losses have saddles in great numbers (Dauphin et al. 2014, arXiv:1406.2572), and noisy descent leaves
-# them in reasonable time (Ge et al. 2015, arXiv:1503.02101). What the toy cannot tell is how often a real training run
-# comes near one.
-
-# %% [markdown]
 # ## How large may a batch be?
 #
-# Back to the question that costs money. A batch of twice the size gives a better gradient and costs twice as much. When
-# is it worth it?
+# A batch of twice the size gives a better gradient and costs twice as much. When is it worth it?
 #
-# Take a step with the best rate for its batch. How much lower is the loss afterwards, in expectation? For a loss that
-# is curved like a bowl, McCandlish et al. (2018, arXiv:1812.06162) find
+# Take one step with the rate $\eta$. How much lower is the loss afterwards, on average? Let the loss be a bowl that is
+# equally round in all directions, with curvature $h$. The step is $-\eta\, \hat g$. Along the gradient the loss falls
+# by $\eta \lVert g \rVert^2$. The curvature takes back $\frac12 h \eta^2 \lVert \hat g \rVert^2$, and noise makes this
+# larger, because the mean of $\lVert \hat g \rVert^2$ is $\lVert g \rVert^2 + \operatorname{tr} \Sigma / B$. So the
+# loss falls by
+#
+# $$ \Delta L = \eta \lVert g \rVert^2 - \tfrac12 h \eta^2 \left( \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B} \right). $$
+#
+# The best rate makes this as large as possible. Set the derivative by $\eta$ to zero, and put the $\eta$ that you find
+# back into the formula:
 #
 # $$ \Delta L(B) = \frac{\Delta L_{\max}}{1 + \mathcal B / B}, \qquad
+#    \Delta L_{\max} = \frac{\lVert g \rVert^2}{2h}, \qquad
 #    \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# (Here in its simple form, for a bowl that is equally round in all directions.) $\mathcal B$ is the **gradient noise
-# scale**, in images. It is the batch size at which the error $\operatorname{tr} \Sigma / B$ is as long as the gradient:
-# where the line crossed 1 in the figure above.
+# (McCandlish et al. 2018, arXiv:1812.06162, derive it for any bowl.) $\mathcal B$ is the **gradient noise scale**, in
+# images. At this batch size the squared error $\operatorname{tr} \Sigma / B$ is as large as the squared length of the
+# gradient: the line crossed 1 there, in the figure above.
 #
-# If every step gains so much less, training takes so many more of them, for $S$ updates and $E = S B$ images:
+# If every step gains so much less, training takes so many more of them. Let $S$ be the updates and $E = S B$ the images
+# that a run needs. $S_{\min}$ is the number of updates with very large batches, and $E_{\min}$ is the number of images
+# with very small ones. Then
 #
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad E = E_{\min} \left(1 + \frac{B}{\mathcal B}\right). $$
 #
-# Far below $\mathcal B$, twice the batch halves the updates for the same images: a perfect bargain. Far above it, the
-# same number of updates costs twice the images. At $B = \mathcal B$ you pay twice the least of both. So this is the
-# **critical batch size**.
+# Far below $\mathcal B$, twice the batch halves the updates, and the images stay as many: a perfect bargain. Far above
+# it, twice the batch needs as many updates as before, and so twice the images. At $B = \mathcal B$ you pay twice the
+# least of both. So this is the **critical batch size**.
 #
 # ### Measuring it with workers
 #
@@ -314,7 +252,8 @@ def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big:
 
 # %% [markdown]
 # Try it on your live run of the gradients' errors. That one did compute $g$, so it knows the answer: error times batch
-# size, over $\lVert g \rVert^2$. It kept errors, not lengths; the formula above gives the lengths.
+# size, over $\lVert g \rVert^2$. It kept the errors and not the lengths, so the formula above gives the lengths. This
+# tests your algebra, and not yet the estimate from few gradients.
 
 # %%
 sizes, errors, square = (np.array(networks[0][name]) for name in ("sizes", "errors", "squared_norm"))
@@ -342,10 +281,11 @@ print(inspect.getsource(c28.norms))
 # **What to look at:** on the left, where the line bends, and whether the dotted line (the noise scale, from the first
 # half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
 #
-# **Guess first.** Write a number into the next cell: from how many images a batch on do larger batches save ever less?
+# **Guess first.** At the critical batch size a run needs twice as many updates as with very large batches. How many
+# images is that, for this small network? Write a number into the next cell.
 
 # %%
-my_guess = None  # a number of images, such as 10
+my_guess = None  # a number of images
 
 # %%
 runs = live("C28", device=device, seed=seed)
@@ -384,7 +324,7 @@ compare("critical_batch", my_guess)
 # - It is measured with **plain SGD**. The critical batch size is a property of the problem *and* of the optimizer.
 #   Zhang and others 2019 (arXiv:1907.04164) find a much larger one for Adam than for SGD. Merrill and others 2025
 #   (arXiv:2505.23971) doubt that the noise scale stands for it in language models, and Zhang and others 2024
-#   (arXiv:2410.21676) find that it grows with the amount of data.
+#   (arXiv:2410.21676) find that the critical batch size grows with the amount of data.
 # - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
 #   takes that up, and returns to this experiment.
 #
@@ -400,11 +340,12 @@ compare("critical_batch", my_guess)
 #   images, or more workers, makes it more accurate, not less.
 # - SGD does not come to rest. It stays at a distance of about $c \sqrt{\eta / B}$ from the minimum: lower the rate, or
 #   enlarge the batch.
-# - At one rate a large batch needs more updates to leave a saddle, as many more for each factor of ten in its size, and
-#   far more images. Scaling the rate takes most of that away, as long as the scaled rate stays small.
 # - The gradient noise scale $\operatorname{tr} \Sigma / \lVert g \rVert^2$ can be had from lengths of gradients that
 #   data-parallel training computes anyway. It tells the order of magnitude of the critical batch size, up to which
 #   larger batches pay, for SGD.
+#
+# The lab of this lesson is notebook 11. It asks whether a large batch gets stuck where the
+# gradient is zero.
 #
 # **Further reading:** Bottou, Curtis, Nocedal 2018 (arXiv:1606.04838) on what SGD can and cannot do.
 #

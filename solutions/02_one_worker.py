@@ -13,11 +13,12 @@
 # %% [markdown]
 # # 02 One worker
 #
-# **After this notebook you will be able to** read `cifar_single.py` line by line, say what its printed loss tells you
-# and what it hides, predict how long an update takes and how much memory it needs, and find the stage that slows a
+# **After this notebook you will be able to** say what each part of `cifar_single.py` does, what its printed loss tells
+# you and what it hides, predict how long an update takes and how much memory it needs, and find the stage that slows a
 # training run down.
 #
-# **Time:** about {{minutes_02}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (gradients and their noise).
+# **Time:** about {{minutes_02}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (gradients and
+# their noise).
 #
 # Several workers will do what one does, each on its own part of the data. So first look closely at one. Whatever is
 # slow, wasteful or misunderstood here will be so $K$ times.
@@ -34,10 +35,8 @@ import torch
 from benchmarks.claims.lesson_02 import c07_loss_and_accuracy as c07
 from benchmarks.claims.lesson_02 import c16_throughput as c16
 from benchmarks.claims.lesson_02 import c17_training_memory as c17
-from benchmarks.claims.lesson_02 import c18_mean_activation as c18
 from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
 from benchmarks.experiment.plots import panels
-from benchmarks.methods import augmentations
 from cifar import data
 from cifar.model import BootcampResNet, no_norm
 from cifar.training import train_epoch
@@ -47,7 +46,7 @@ from lessons.cells.running import SOURCE
 # %% [markdown]
 # ## The script, line by line
 #
-# This is what every training program does, again and again:
+# This is what a training program does, again and again, in its simplest form:
 #
 # ![](drawings/one_step.svg)
 #
@@ -73,7 +72,7 @@ print(script)
 train, test = data.load(limit=images)
 print(train.name, tuple(train.images.shape), train.images.dtype, train.labels[:8].tolist())
 order = data.shuffle(len(train), seed, epoch=0)
-print("the first indices of epoch 1:", order[:8].tolist())
+print("the first indices of the first epoch:", order[:8].tolist())
 
 # %% [markdown]
 # `shuffle` depends on the seed and the epoch alone. That looks like a detail. With several workers it is what lets
@@ -82,8 +81,9 @@ print("the first indices of epoch 1:", order[:8].tolist())
 # `batches` cuts that order into pieces, fetches each piece by index, and passes the images through `augment`. It is a
 # generator: a batch comes into being when the loop asks for it, which is where the last section of this notebook
 # begins.
-# The experiments below on loss, distortions, time, memory and the input pipeline use the same network with batch
-# normalisation (notebook 06 is about it), which adds some time and memory to each image.
+#
+# The experiments below use the same network with batch normalisation. This layer shifts and scales the numbers inside
+# the network (notebook 06 is about it), and it adds some time and memory to each image.
 
 # %%
 net = BootcampResNet(norm=no_norm)
@@ -100,8 +100,7 @@ print(f"{sum(weight.numel() for weight in net.parameters()):,} weights")
 print(inspect.getsource(train_epoch))
 
 # %% [markdown]
-# Now run it. It starts as a process of its own, as it would in a terminal: a notebook is a good place to look at
-# results and a bad one to start workers from by forking, because this process already has threads and perhaps a GPU.
+# Now run it. It starts as a process of its own, as it would in a terminal.
 
 # %%
 lines = horovodrun("cifar_single.py", 1, epochs=epochs + 2, images=images, batch_size=64, seed=seed, device=device)
@@ -150,9 +149,10 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 # weights a little smaller) and **label smoothing** (it asks for 0.82 for the right class, and 0.02 for each of the nine
 # others), all judged the same way, on undistorted images of both splits.
 #
-# **What to look at:** in each panel, whether the points fall from the upper left to the lower right. A rank
-# correlation of 1 says that ordering the recipes by low loss orders them by high accuracy; 0 says that the two orders
-# have nothing to do with each other.
+# **What to look at:** in each panel, whether the points fall from the upper left to the lower right. A *rank
+# correlation* compares two orders (its rank is a place in an order, and not a worker). A rank correlation of 1 says
+# that ordering the recipes by low loss orders them by high accuracy; 0 says that the two orders have nothing to do with
+# each other.
 
 # %%
 _ = live("C07", device=device, seed=seed)
@@ -178,81 +178,16 @@ else:
 # With several workers a fourth thing comes in: the loss that a script prints may be one worker's. That is for notebook
 # 03.
 #
-# ## Distortions: make the task harder, learn more
-#
-# If a network learns images by heart, do not show it the same image twice. TensorFlow's CIFAR-10 tutorial, from which
-# the question behind this course grew, distorts in five ways. Here is each of them on one image. (One is changed: the
-# tutorial cuts out 24 × 24 pixels. We widen the image by 4 mirrored pixels on each side and cut out 32 × 32, so that
-# all networks have images of one size.)
-
-# %%
-torch.manual_seed(seed)
-one = train.images[4:5]
-changes = {
-    "none": augmentations.unchanged, "shift": augmentations.random_crop, "mirror": lambda image: image.flip(-1),
-    "brightness": augmentations.random_brightness, "contrast": augmentations.random_contrast,
-}  # fmt: skip
-shown = {name: change(one).float() for name, change in changes.items()}
-white = augmentations.Whiten()(data.normalise(one))
-shown["whitening"] = 255 * (white - white.min()) / (white.max() - white.min())  # stretched, to be seen at all
-figure, places = panels(*[("", "")] * len(shown))
-for ax, (name, image) in zip(places, shown.items(), strict=True):
-    ax.imshow(image[0].clamp(0, 255).permute(1, 2, 0).byte().numpy())
-    ax.set(title=name, xticks=[], yticks=[])
-show(
-    figure,
-    "One training image six times: as it is, and changed in five ways.",
-    "The tutorial's changes, one by one, its crop as a shift.",
-)
-
-# %% [markdown]
-# Four of them draw random numbers, so that each epoch shows another version. **Whitening** does not: it gives each
-# image mean 0 and deviation 1, always the same way. (The tutorial's word; *standardising* an image is the exact one.)
-# It is no distortion but a preparation, and the test images have to go through it as well; forget that, and accuracy
-# falls for a reason that no training curve shows.
-#
-# One thing follows without any run. Brightness adds one number to all values of an image, and whitening takes the mean
-# away. So after whitening it is as if nothing had been added:
-
-# %%
-torch.manual_seed(seed)
-brighter = augmentations.random_brightness(train.images[:100])
-whiten = augmentations.Whiten()
-gap = (whiten(data.normalise(brighter)) - whiten(data.normalise(train.images[:100]))).abs().max()
-print(f"largest value added: {(brighter - train.images[:100]).abs().max():.0f} of 255; left after whitening: {gap:.1e}")
-
-# %% [markdown]
-# The claim is that distortions raise the training loss, since the task is harder, and raise the test accuracy all the
-# same. The experiment trains with each one alone, with none, and with all, and compares seed by seed.
-#
-# **What to look at:** an interval that touches the dashed line is a change that we cannot tell from luck. Of a single
-# seed there is no interval, so a live run's verdict can only be "no difference seen".
-
-# %%
-_ = live("C09", device=device, seed=seed)
-
-# %%
-_ = saved("C09")
-
-# %% [markdown]
-# Ask of each distortion: *does it turn an image into another one that could have been in the test set?* A mirrored
-# horse can. So can one that stands a little further to the left. An image with a fifth of its contrast hardly can.
-# Where a row of the figure shows a higher training loss
-# and no higher accuracy, the task was made harder without being made more like the real one.
-#
-# Distortions also need time: they help against learning by heart, so they pay when there are enough epochs to learn by
-# heart in. (They cost time, too. We come to that.)
-#
 # ## How long does an update take?
 #
 # An update has work that does not depend on the batch (starting each layer's computation, the optimizer's pass over
 # all weights) and work that each image adds. The simplest model of that is a line,
 #
-# $$t(B) = t_0 + cB, \qquad \text{rate}(B) = \frac{B}{t_0 + cB}.$$
+# $$t(B) = t_0 + cB, \qquad \text{images per second} = \frac{B}{t_0 + cB}.$$
 #
-# For small $B$ the rate grows in proportion to $B$. For large $B$ it approaches $1/c$. Half of that is reached at
-# $B = t_0/c$, the **knee**. Beyond a few times the knee, a larger batch buys no more speed, and you know from notebook
-# 01 that it costs updates.
+# For small $B$ the speed grows in proportion to $B$. For large $B$ it approaches $1/c$. Half of that is reached at
+# $B = t_0/c$, the **knee**. At three times the knee it is three quarters. From there on a larger batch buys little more
+# speed, and you know from notebook 01 that beyond the critical batch size it costs images.
 #
 # Fit that line.
 
@@ -272,8 +207,8 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 
 
 # %% [markdown]
-# **What to look at:** on the left the flat part and the rising part, on the right where the rate stops growing. The
-# dotted line is the fitted knee; does the measured rate reach half of its best value there?
+# **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. The
+# dotted line is the fitted knee. Does the measured speed reach half of its best value there?
 
 # %%
 measured = live("C16", device=device, seed=seed)["updates"][0]
@@ -295,18 +230,22 @@ for name, (fixed, each) in (("yours", yours), ("the figure's", figures)):
 # all others: an error that is small beside them can be large beside $t_0$. The figure's line weighs relative errors. If
 # yours has a negative $t_0$, that is why.
 #
-# The line knows nothing of caches. Where a batch no longer fits in them, each image may take longer. See whether yours
+# The line knows nothing of the processor's caches. Where the numbers of a batch no longer fit in them, each image may
+# take longer. See whether yours
 # does. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is
 # the first reason why $K$ GPUs are not $K$ times as fast:** whoever divides a batch among workers divides $cB$ but not
 # $t_0$, and moves each of them to the left on this curve.
 #
 # ## Where does the memory go?
 #
-# Inference can forget a layer's input as soon as the next layer has been computed. Training cannot: the gradient of a
-# weight is error times *input*, so the inputs of all layers, the **activations**, must wait until the **backward
-# pass**, which computes the gradients from the last layer to the first, comes by. One often reads another explanation,
-# that each image needs a gradient of its own for all weights. It does not. The sum over the images is part of the same
-# matrix product that computes the gradient,
+# Inference can forget a layer's input as soon as the next layer has been computed. Training cannot. After the loss is
+# known, the **backward pass** computes the gradients, from the last layer to the first. The gradient of a weight is an
+# error times an *input*. So the inputs of all layers, which are called **activations**, have to wait in memory for the
+# backward pass.
+#
+# One often reads another explanation, that each image needs a gradient of its own for all weights. It does not. Let
+# $a_i$ be a layer's input for image $i$, and $\delta_i$ the error that comes back to it. They are the rows of $A$ and
+# $\Delta$. The sum over the images is part of the same matrix product that computes the gradient,
 #
 # $$\frac{\partial L}{\partial W} = \frac{1}{B}\sum_i \delta_i\, a_i^\top = \frac{1}{B}\,\Delta^\top A,$$
 #
@@ -346,57 +285,12 @@ print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 
 # what to look at first. Workers share out the images, hence the activations; each of them still holds *all* the
 # parameters, gradients and averages.
 #
-# ## Could one back-propagate a mean image?
-#
-# If memory goes to activations, why not average them? Keep one mean activation a layer, send one error back, and pay
-# for one image whatever the batch. Someone always asks, and the answer is worth a page, because it shows what a batch
-# *is*.
-#
-# The gradient of a weight is a mean of products, and the proposal is a product of means:
-#
-# $$\overline{\delta a^\top} = \bar\delta\,\bar a^\top + \operatorname{Cov}(\delta, a).$$
-#
-# The covariance is what ties *this* error to *this* input. Without it, nothing says which images need which class.
-#
-# Three cases, then. Take a network without activation functions, with a squared error. All errors are linear in the
-# image, so the mean error of each layer is exactly the error of the mean image. A **bias**'s gradient is just the mean
-# error: the cosine is 1. A **weight**'s gradient is not linear in the image, and loses the covariance even here. With
-# cross-entropy the softmax bends the errors, and with ReLU the activations are bent. Then nothing promises the biases a
-# cosine of 1. Look in the middle panel which of the two does more harm.
-
-# %%
-torch.manual_seed(seed)
-linear, (inputs, targets) = torch.nn.Sequential(torch.nn.Linear(5, 3)).double(), torch.randn(2, 64, 5).double()
-targets = targets[:, :3] + inputs[:, :3]
-weight, bias = c18.true_gradient(linear, c18.squared, inputs, targets)
-mean_weight, mean_bias = c18.mean_gradient(linear, c18.squared, inputs, targets)
-error = linear(inputs) - targets
-covariance = (error - error.mean(0)).T @ (inputs - inputs.mean(0)) / len(inputs)
-print(f"biases differ by {(bias - mean_bias).abs().max():.0e}, weights by {(weight - mean_weight).abs().max():.2f}")
-print(f"weights differ by the covariance, up to {(weight - mean_weight - covariance).abs().max():.0e}")
-
-# %% [markdown]
-# **What to look at:** the left panel for the weights, the middle one for the biases, at one image (where mean and image
-# are the same) and at the largest batch. On the right, whether such a gradient can still train.
-
-# %%
-_ = live("C18", device=device, seed=seed)
-
-# %%
-_ = saved("C18")
-
-# %% [markdown]
-# You may read that for linear networks the mean would be exact. For the activations that is so, and with a squared
-# error also for the errors and the biases. It is not so for the weights, which are nearly all of the parameters, and
-# the experiment shows it. A batch is not a mean image. What may be averaged is the *gradients*, each computed from its
-# own images, and that is all that data parallelism does.
-#
 # ## Who sets the pace?
 #
-# Training is a production line: fetch by index, distort, normalise, update. If each stage waits for the one before, the
-# times of a batch add up. If the next batches are prepared while the network computes, **prefetching**, the line moves
-# at the pace of its slowest part. That is enough for a first prediction. It assumes that the stages do not disturb each
-# other.
+# Training is a production line: fetch by index, distort (shift and mirror at random), normalise, update. Either each
+# stage waits for the one before. Or the next batches are prepared while the network computes, which is called
+# **prefetching**. Suppose that the stages do not disturb each other. How many images a second come out of the line in
+# each case?
 
 
 # %% exercise="pipeline_rate"
@@ -411,9 +305,8 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 # %% [markdown]
 # Prefetching in Python takes a thread and a queue. The thread can work beside the network because PyTorch lets go of
-# Python's lock while an operation computes. A loop over single images is mostly Python between short operations, which
-# holds the lock; then the two threads take turns, and little of the predicted gain may be left. Compare bars and
-# diamonds of the pipeline with the smallest network, and mind how far its runs scatter. Here is all of it:
+# Python's lock while an operation computes. A loop over single images is mostly Python between short operations, and it
+# holds the lock. Here is all of it:
 
 # %%
 print(inspect.getsource(c19.prefetched))
@@ -421,12 +314,13 @@ print(inspect.getsource(c19.prefetched))
 # %% [markdown]
 # The experiment has three ways to prepare the same images. `vectorised` is what the scripts do: a whole batch at a
 # time. `loop` goes image by image in Python, as a data set class with `__getitem__` does. `cached` distorted everything
-# once and for all, and only fetches; its preparation takes the least time, but it shows the network the same version of
-# each image every epoch, which the section on distortions advises against. The fourth pipeline feeds a network that is
-# hardly more than nothing. Preparation and update have one thread each.
+# once and for all, and only fetches. Its preparation takes the least time, but it shows the network the same version of
+# each image in every epoch (the lab of this lesson says what is lost by that). The fourth pipeline feeds a network that
+# is hardly more than nothing. Preparation and update have one thread each.
 #
 # **What to look at:** on the left, which colour is widest in each bar. On the right, whether the bars end at the
-# diamonds, the predictions from the stages alone.
+# diamonds, the predictions from the stages alone. Where two threads need Python's lock, they take turns, and less is
+# gained than predicted. Look for it at the pipeline with the smallest network, and mind how far its runs scatter.
 
 # %%
 stages = live("C19", device=device, seed=seed)
@@ -465,13 +359,13 @@ for arm, (run, *_) in stages.items():
 #   of its lines.
 # - Loss and accuracy are different questions, and training and test images different ones again. Judge by the test
 #   images.
-# - Expect a distortion to pay if it makes images that could be real, and in runs long enough to learn by heart without
-#   it. Whitening is no distortion.
 # - $t = t_0 + cB$: below the knee $t_0/c$ an update wastes its time on overhead, far above it nothing more is gained.
 # - Training needs memory for the activations, and so for each image; weights, gradients and averages cost the same for
 #   any batch.
-# - A mean of gradients is right. A gradient of means is not.
 # - Stages in turn add up; overlapped, the slowest sets the pace, as long as they do not get in each other's way.
+#
+# The lab of this lesson is notebook 12. It distorts the images in five ways, and it tries to train on the mean image of
+# a batch.
 #
 # ## Questions
 #

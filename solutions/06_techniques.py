@@ -17,8 +17,8 @@
 # updates count: batch normalisation across workers, a scaled rate, warmup, momentum correction, and a step length for
 # each layer (LARS, LAMB). And you will be able to say which of these is needed, when, and how you would notice.
 #
-# **Time:** about {{minutes_06}} minutes, and about three more of waiting on 2 CPU cores. **Builds on:** 04 (Horovod) and 05 (why few updates
-# are the problem).
+# **Time:** about {{minutes_06}} minutes, and about three more of waiting on 2 CPU cores. **Builds on:** 04 (Horovod)
+# and 05 (why few updates are the problem).
 #
 # Notebook 05 ended with a shortage. With $K$ workers and the same per-worker batch, an epoch has $1/K$ of the updates.
 # To end at the same place each update has to go further, and it may, because its gradient is less noisy. All techniques
@@ -110,7 +110,8 @@ show(
 # stands higher rates. That is welcome here: it is what the later scripts build on. But it has nothing to do with
 # several workers as such. It would help one worker, too.
 #
-# What is new with several workers is the question *whose batch?* There are two answers.
+# What is new with several workers is the question *whose batch?* There are two answers. (The third way in the drawing,
+# *ghost* batches, imitates the first answer on a single worker.)
 #
 # | | mean and variance of | costs | is equal to one worker with a $K$ times larger batch |
 # | --- | --- | --- | --- |
@@ -147,8 +148,8 @@ result = saved("C30")
 # %% [markdown]
 # Two effects pull in different directions. Statistics of few images are noisy, and noise regularises: that can *raise*
 # test accuracy. But if there are very few, noise costs accuracy, and the running statistics fit the batches less well.
-# The panel on the right shows the first effect: the
-# training loss rises towards small batches, while the accuracy stays.
+# In the panel on the right, the training loss rises towards small batches, while the accuracy stays. So there is more
+# noise, and it neither helps nor harms the test accuracy here.
 #
 # So from 32 images on each worker, no difference was seen, and you need not pay for synchronised statistics. Smaller
 # batches were not measured here. (Detection and segmentation networks with two images a worker are the usual
@@ -166,7 +167,7 @@ result = saved("C30")
 #
 # So the rate begins at its base value and climbs to the scaled one over the first epochs. This is **gradual warmup**
 # (Goyal et al. 2017, section 2.2). Two things to get right: it climbs a little with *every update*, and it ends at $K$
-# times the base rate.
+# times the base rate. (The drawing goes on with a decay to zero. In this exercise the rate then stays.)
 
 
 # %% exercise="warmup_factor"
@@ -198,10 +199,10 @@ show(
 # rate at once ("scaled"); and at eight times that rate after a warmup. SGD does so from two base rates, a low and a
 # higher one, and Adam from its usual one.
 #
-# **What to look at.** On the left the loss of each update, for SGD at the higher rate: the grey-lined level in the
-# middle panel is what guessing gets, $\ln 10$. A loss far above it is not "slow progress", it is a network that is
-# confidently wrong. There, too, whether warmup lowers that peak or only moves it to a later update. In the middle, with
-# the same markers, the highest loss for each optimizer and base rate. On the right, what is left of it at the end.
+# **What to look at.** On the left is the loss of each update, for SGD at the higher rate. Does warmup lower the peak,
+# or does it only move it to a later update? In the middle is the highest loss for each optimizer and base rate. The
+# grey line there is the loss of guessing, $\ln 10$. A loss far above it is not slow progress: the network is sure, and
+# wrong. On the right is what is left of it at the end.
 #
 # **Guess first.** Adam ends at {{c31_adam_base}} % with its usual rate. Where does it end at eight times that rate, if
 # there is no warmup?
@@ -252,8 +253,8 @@ compare("adam", my_guess)
 # With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole
 # step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate, and these
 # fade with $m^t$: with $m = 0.9$ it takes some tens of updates until the new rate is really in force. Goyal et al. 2017
-# (section 3) therefore multiply $v$ by $\eta_{\text{new}} / \eta_{\text{old}}$ when the rate changes. They call this
-# **momentum correction**.
+# (section 3) therefore correct $v$ when the rate changes, so that the second form does exactly what the first one does.
+# They call this **momentum correction**. How must $v$ be changed?
 
 
 # %% exercise="momentum_correction"
@@ -287,9 +288,9 @@ print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
 # Now a network. During training the rate is multiplied by eight once, or divided by eight.
 #
 # **What to look at:** the length of each update, $\lVert w_{t+1} - w_t \rVert$, in units of what it was before the
-# change. With correction it jumps when the rate jumps. Without, it lags: that is the transient. It lags longer after a
-# fall, where the long old velocity has to die away, than after a rise, where the new gradients are the larger part at
-# once. Then the third panel: does the *loss* notice?
+# change. Which line follows the rate at once? And does the other one lag longer after a fall, where the long old
+# velocity has to die away, or after a rise, where the new gradients are the larger part at once? Then the third panel:
+# does the *loss* notice?
 
 # %%
 runs = live("C24", device=device, seed=seed)
@@ -367,7 +368,7 @@ Markdown("\n".join(rows))
 
 # %% exercise="trust_ratio"
 def trust_ratio(weights: list[float], direction: list[float], decay: float) -> float:
-    """||weights|| / ||direction + decay * weights||, Euclidean norms; 1 where either is 0."""
+    """The factor with which each layer's step is the same share of its weights; 1 where it cannot be computed."""
     ### BEGIN SOLUTION
     above = sum(weight**2 for weight in weights) ** 0.5
     below = sum((step + decay * weight) ** 2 for weight, step in zip(weights, direction, strict=True)) ** 0.5
@@ -376,7 +377,7 @@ def trust_ratio(weights: list[float], direction: list[float], decay: float) -> f
 
 
 # %%
-print(f"the example above: {trust_ratio([3.0, 4.0], [1.0, 0.0], 0.5):.4f}")
+print(f"weights (3, 4), direction (1, 0), decay 0.5: {trust_ratio([3.0, 4.0], [1.0, 0.0], 0.5):.4f}")
 
 # %% [markdown]
 # On the real layers: Adam's direction is the step that we have recorded, divided by the rate. Your function gives the
@@ -435,17 +436,18 @@ show(
 # as carefully, and found that these keep up. So a LAMB arm without a tuned SGD arm beside it proves little. Notebook 07
 # has both.
 #
-# One warning. `cifar_lamb.py` as it stands scales its rate and never lets it fall. On eight workers it reaches
-# {{c32_lamb}} %, and the script without any technique reaches {{c32_base}} %. With a searched rate and a decay, LAMB
-# reaches {{c32_lamb_tuned}} %. Notebook 07 shows how.
+# One warning. `cifar_lamb.py` as it stands scales its rate and never lets it fall. On eight workers it ends lower than
+# the script without any technique. Notebook 07 has the numbers, and shows what LAMB needs.
 #
 # ## A recipe
 #
 # 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
 #    running statistics.
 # 2. Write the schedule in epochs: a warmup over the first quarter of a short run, and then a decay to zero.
-# 3. Search the peak rate on a grid, from the base rate to $K$ times the base rate.
-# 4. Clip the gradient of all weights together, after the exchange.
+# 3. Search the peak rate on a grid, from the base rate to $K$ times the base rate. If the best rate is the last of the
+#    grid, go on.
+# 4. Clip the gradient of all weights together, after the exchange: if it is longer than a limit, scale it down to the
+#    limit. Notebook 07 shows what this brings.
 # 5. Compare with LAMB at a searched rate, with the same warmup and decay.
 # 6. Compare several seeds on test images, and count the updates.
 #

@@ -16,7 +16,8 @@
 # **After this notebook you will be able to** read a table of results with the questions that it does not ask, rebuild
 # it one factor at a time, and say what it shows and what it cannot show.
 #
-# **Time:** about {{minutes_07}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** all notebooks so far, 05 and 06 above all.
+# **Time:** about {{minutes_07}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** all notebooks so
+# far, 05 and 06 above all.
 #
 # Two kinds of famous results: the records of training ImageNet in minutes, and a table of techniques with a number for
 # each. The records have been repeated by many. What does the table have that they have not, or the other way round?
@@ -102,8 +103,7 @@ show(
 # Reading them line by line (you know how, from notebook 04) shows:
 #
 # 1. **Nobody shards.** No worker takes a part of the data. In four of the five scripts all workers also use the same
-#    random seed. So all eight draw the *same* images, and average eight equal gradients. The drawing below shows four of
-#    them.
+#    random seed. So all eight draw the *same* images, and average eight equal gradients.
 # 2. **An epoch is cut short.** The number of updates is divided by eight all the same. With one GPU, 12 epochs are
 #    1,164 updates; with eight, 144.
 # 3. **Two rows are one program.** The script of "batch normalisation" and that of "a scaled learning rate and warmup"
@@ -112,8 +112,6 @@ show(
 #    row has it. The LAMB script also leaves the seed out, so its workers draw *different* images: a second change.
 # 5. **The accuracy is that of training images**, as its text says, of one run on each kind of GPU. The test images are
 #    loaded, and not used.
-#
-# ![](drawings/same_images.svg)
 #
 # None of this is rare. Notebook 05 had a list for exactly such cases. What do the first two mean together? Work it out:
 
@@ -127,13 +125,10 @@ def effective_batch(workers: int, batch: int, sharded: bool, same_seed: bool) ->
 
 
 # %% exercise="updates_made"
-from math import ceil
-
-
 def updates_made(images: int, batch: int, workers: int, epochs: int) -> int:
     """Updates in so many epochs when each worker has images // workers images."""
     ### BEGIN SOLUTION
-    return epochs * ceil((images // workers) / batch)
+    return epochs * -(-(images // workers) // batch)  # rounded up
     ### END SOLUTION
 
 
@@ -147,13 +142,17 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 # %% [markdown]
 # There it is. Eight GPUs "as published" did the work of **one** GPU for an eighth of the time. The naive row's drop is
 # what you get when you stop training after one and a half passes. It need not have anything to do with several GPUs.
+# Here are four of the eight:
+#
+# ![](drawings/same_images.svg)
 #
 # (Our scripts count the last, smaller batch of an epoch, so their updates differ from the published ones by a few.)
 #
 # ## The table, rebuilt
 #
 # To find out which factor does what, change one at a time. (The last line cannot: a rate means something else to LAMB,
-# and it brings its weight decay along.)
+# and it brings its weight decay along.) Each variant of an experiment is called an *arm*. The name of an arm says how
+# many workers there are, then `same` if all use the same images, then the script.
 #
 # | from | to | the one thing that changes |
 # | --- | --- | --- |
@@ -167,15 +166,16 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 #
 # Everything is measured on test images, after the last epoch, and where several seeds have been run, with their spread.
 # All arms shift and mirror the training images, as our scripts do; the published scripts do not. Four workers are in it
-# as well, and one more comparison: LAMB and Nesterov's SGD with the *same* schedule, each at the best of four rates. A
-# new optimizer with a tuned rate easily looks better than an old one without: more on that below.
+# as well, and one more comparison: LAMB and SGD (with Nesterov's form of momentum) with the *same* schedule, each at
+# the best of four rates. A new optimizer with a tuned rate easily looks better than an old one without: more on that
+# below.
 #
 # First live, with few images and two epochs. Such a short run cannot show who wins in the end. Watch something else:
 # `8-same-bn` has equal batches on all workers, so it is quick to compute. It is one worker, and you can see how far it
 # is behind `8-bn`, whose workers really have eight times the images. Is it at all?
 #
-# **Guess first.** Eight workers train with the program of one, and nothing else is changed. After as many images, by
-# how many points are they worse?
+# **Guess first.** Eight workers train as in the published naive row: all use the same images, and they make an eighth
+# of one worker's updates. By how many points are they worse on test images?
 
 # %%
 my_guess = None  # a number of points, such as 1
@@ -231,8 +231,8 @@ Markdown("\n".join([head, "| --- | --- | --- | --- |", *rows]))
 #
 # ## Factor by factor
 #
-# Each line changes one thing; those with LAMB also the base rate and the weight decay. The interval says whether the
-# change can be told from chance.
+# Most lines change one thing. Those with LAMB also change the base rate and the weight decay, and two lines say that
+# they put several changes together. The interval says whether the change can be told from chance.
 
 # %%
 PAIRS = (
@@ -315,7 +315,8 @@ if arms:
 # it has a reason. LAMB's step is a share of each layer's weights, however large the gradient. SGD's is as large as the
 # gradient is, and this network's are large while it is new: a rate that is right later breaks it in the first epochs.
 #
-# One seed chose each optimizer's rate; the chosen ones have been run with all seeds.
+# One seed chose each optimizer's rate, by its accuracy on the test images. So the chosen numbers are a little too good,
+# for each optimizer in the same way. The chosen rates have been run with all seeds.
 
 # %%
 NAMES = {"sgd": "SGD", "clipped": "SGD, clipped", "lamb": "LAMB"}
@@ -364,9 +365,9 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 #
 # ## How to read this, fairly
 #
-# - **The drop of the naive row.** Eight workers as published end {{c32_naive}} points below one. Shards return
-#   {{c32_shards}} of these points, because the gradient then rests on eight times the images. The rest is what missing
-#   updates cost: all eight-worker rows make an eighth of them.
+# - **The drop of the naive row.** Eight workers as published end {{c32_naive}} points below one. They are one worker
+#   that stops after an eighth of its updates, so all of these points are the price of missing updates. Shards return
+#   {{c32_shards}} of them, because the gradient then rests on eight times the images.
 # - **Batch normalisation** brings one worker {{c32_bn_one}} points, and eight workers {{c32_bn_eight}}. With the same
 #   images on all workers it brings {{c32_bn_same}}. There the eight compute what *one* worker computes, in an eighth of
 #   the updates. So it is mostly the few updates that need it, and not the workers.
@@ -374,12 +375,14 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 #   Together they change the accuracy by {{c32_both}} points ({{c32_both_interval}}), and no difference is seen. So
 #   warmup repairs what scaling broke. The bootcamp's own pair, 53 and 65 %, is real: with the same images on all
 #   workers, warmup brings {{c32_warmup_same}} points here.
-# - **LAMB** as its script has it ends at {{c32_lamb}} %, below the naive {{c32_base}} %. Its scaled rate never falls
-#   (notebook 06). With a searched rate, warmup and decay it reaches {{c32_lamb_tuned}} %. SGD with the same schedule, a
-#   searched rate and clipped gradients reaches {{c32_clipped}} %.
+# - **LAMB** as our script has it ends at {{c32_lamb}} %, below the {{c32_base}} % of eight workers with shards and no
+#   technique at all. Its scaled rate never falls (notebook 06). With a searched rate, warmup and decay it reaches
+#   {{c32_lamb_tuned}} %. SGD with the same schedule, a searched rate and clipped gradients reaches {{c32_clipped}} %.
 # - **The end of the story.** One worker with batch normalisation reaches {{c32_bn}} %. Eight workers with tuned LAMB,
 #   who make an eighth of the updates, reach {{c32_lamb_tuned}} %. The difference is {{c32_end}} points
-#   ({{c32_end_interval}}): no difference is seen. **The accuracy is back.**
+#   ({{c32_end_interval}}), and no difference is seen. So a good recipe can make up for seven eighths of the updates.
+#   Read this with care: LAMB's rate was searched for, and it had a decay. The one worker had neither. By the list
+#   below, this does not show that eight workers are as good as one.
 #
 # What the published table **could not show**, whatever its numbers had been:
 #

@@ -16,8 +16,8 @@
 # **After this notebook you will be able to** start workers on several computers, keep a run alive when one of them
 # fails, estimate how many workers are worth having, and read PyTorch's own DDP as fluently as Horovod.
 #
-# **Time:** about {{minutes_09}} minutes, and about five more of waiting on 2 CPU cores. **Builds on:** the ring all-reduce of notebook
-# 03, notebook 04, and the warmup of notebook 06.
+# **Time:** about {{minutes_09}} minutes, and about five more of waiting on 2 CPU cores. **Builds on:** the ring
+# all-reduce of notebook 03, notebook 04, and the warmup of notebook 06.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -25,8 +25,8 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # %% [markdown]
 # ## Several hosts
 #
-# A **host** is a computer that takes part in a run. Nothing in a program changes when there are several. The launcher
-# is told which hosts to use, and how many workers to start on each:
+# A **host** is a computer that takes part in a run. If a program uses ranks and local ranks rightly, nothing in it
+# changes when there are several hosts. The launcher is told which hosts to use, and how many workers to start on each:
 #
 #     horovodrun -np 4 -H alpha:2,beta:2 python train.py
 #
@@ -228,9 +228,9 @@ from lessons import explore
 explore("efficiency")
 
 # %% [markdown]
-# We measure all this here. Two and four real workers exchange gradients of several sizes. From the times we find the
-# $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker trains our small network for many updates.
-# This shows how often an update is slow, and by how much.
+# We measure the three times on your machine. Two and four real workers exchange gradients of several sizes. From the
+# times we find the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker trains our small network
+# for many updates. This shows how often an update is slow, and by how much.
 #
 # We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as
 # one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. We do not
@@ -277,14 +277,15 @@ result = saved("C14")
 # In a real cluster things are better than in this figure, for two more reasons. Much of the exchange happens while the
 # workers still compute (notebook 04). And a ring is not the only way. In a **tree**, pairs of workers add their
 # gradients, then pairs of pairs, and so on. The sum comes back the same way. That takes about $2 \log_2 K$ messages one
-# after the other: 20 instead of 2,046 for 1,024 workers.
+# after the other: 20 instead of 2,046 for 1,024 workers. But each of them carries the whole gradient.
 
 # %% [markdown]
 # ### Does such a model know real clusters?
 #
 # The model above was fitted on one machine. Take the same ideas, and put published constants in place of ours: how fast
 # a GPU trains alone, how many weights the network has, how fast the links are, and how the library groups its
-# gradients. Then the model should foresee what others have measured on clusters that we have never seen.
+# gradients. Then the model should agree with the speeds that others have published, for clusters that we have never
+# seen.
 #
 # Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
 # GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries.
@@ -304,9 +305,9 @@ compare("clusters", my_guess)
 # %% [markdown]
 # {{clusters_within}} of {{clusters_count}} predictions are within 20 % of what was published, and half of them are
 # within {{clusters_median}} %. Is that good? Somebody who always says "no time is lost" has a median error of
-# {{clusters_guess}} %. The model knows where the time goes. It misses most where something else takes time: reading the
-# images, or a very large layer whose gradient is ready last. The page `docs/where_it_pays.md` has all rows, and the
-# source of each constant.
+# {{clusters_guess}} %. So the model does much better than this. (It could still put some seconds in the wrong place,
+# and be right in the sum.) It misses most where something else takes time: reading the images, or a very large layer
+# whose gradient is ready last. The page `docs/where_it_pays.md` has all rows, and the source of each constant.
 #
 # ### Which technique for which link?
 #
@@ -315,20 +316,22 @@ compare("clusters", my_guess)
 # line is a way to exchange gradients:
 #
 # - **one group**: all gradients at once, after the backward pass. This is the plain way.
-# - **four groups**, and **DDP**: the exchange begins during the backward pass.
+# - **four groups**, and PyTorch's **DDP**: the exchange begins during the backward pass.
 # - **float16**: half the bytes.
 # - **the largest 1 %** (top-k): each worker sends the largest values only, and adds the others to its next gradient.
 # - **PowerSGD**: a matrix of gradients is replaced by the product of two thin ones (Vogels and others 2019,
 #   arXiv:1905.13727).
-# - **batch 4 times as large**, **4 batches an update**, **8 local updates**: fewer exchanges for the same images.
+# - **batch 4 times as large**, **4 batches an update** (their gradients are added before an exchange), **8 local
+#   updates** (each worker makes eight by itself, and then the weights are averaged): fewer exchanges for the same
+#   images.
 
 # %%
 result = saved("links")
 
 # %% [markdown]
 # On the fastest link the lines lie together. The slower the link, the more it matters how often the workers exchange,
-# and how many bytes. At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and the two ways
-# that compress keep most of it.
+# and how many bytes. At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and top-k and
+# PowerSGD keep most of it.
 #
 # This is speed alone. A compressed gradient is not the gradient, and local updates are not those of one worker. Whether
 # the accuracy suffers is a question of its own.
@@ -431,9 +434,9 @@ print(f"relative difference of the weights after ten updates: {difference:.1e}")
 assert difference < 1e-12
 
 # %% [markdown]
-# A number in double precision has about 16 digits. So a relative difference of 1e-16 or less means that the weights
-# agree in all digits. The two libraries may add the gradients in another order, and then the last digit may differ.
-# Read the two programs side by side:
+# A number in double precision has about 16 digits. So a relative difference of about 1e-16 means that the weights
+# differ in their last digits at most. The two libraries may add the gradients in another order, and then a last digit
+# differs. Read the two programs side by side:
 #
 # | what | Horovod | PyTorch DDP |
 # | --- | --- | --- |
@@ -446,7 +449,7 @@ assert difference < 1e-12
 # | batch norm's running statistics | averaged by you | worker 0's buffers are sent at each forward pass |
 # | a number from all | `hvd.allreduce(x)`: a mean, unless told otherwise | `dist.all_reduce(x)`: a sum, in place |
 # | shards | your indices, or `DistributedSampler` | `DistributedSampler`, with `set_epoch` for a new shuffle |
-# | uneven batches | not allowed (a join operation exists) | `with wrapped.join():` |
+# | uneven batches | `hvd.join()` at the end of the epoch | `with wrapped.join():` |
 # | one writer | `if hvd.rank() == 0:` | `if dist.get_rank() == 0:` |
 # | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
@@ -506,10 +509,10 @@ for name in ("with_ddp", endings.LATE):
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer.
 # - **ZeRO** (Rajbhandari and others 2019; in PyTorch: FSDP, Zhao and others 2023) is still data parallelism. Each
 #   worker has images of its own. But it keeps only a share of the weights, the gradients and the optimizer's state.
-#   Before a layer computes, the workers gather its weights (an all-gather). After the backward pass, each worker gets
-#   the mean gradient of its own share only (a reduce-scatter). These are the two halves of the ring of notebook 03. So
-#   the bytes are those of an all-reduce, and half as many once more, because the weights are gathered twice: for the
-#   forward and for the backward pass.
+#   Before a layer computes, the workers gather its weights (an all-gather). During the backward pass, layer by layer,
+#   each worker gets the mean gradient of its own share only (a reduce-scatter). These are the two halves of the ring of
+#   notebook 03. So the bytes are those of an all-reduce, and half as many once more, because the weights are gathered
+#   twice: for the forward and for the backward pass.
 #
 # Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. With 64 GPUs, for instance,
 # 8 groups can share the data, and the 8 processes of a group can share each layer. A process has one rank in each

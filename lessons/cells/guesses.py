@@ -33,13 +33,13 @@ class Question(NamedTuple):
 
 
 QUESTIONS = {
-    "critical_batch": Question("From how many images on do larger batches save ever less?", "images", "c28_critical"),
+    "critical_batch": Question("How many images has the critical batch of a small network?", "images", "c28_critical"),
     "two_workers": Question("How many images do two workers manage while one manages 100?", "images", "cores_weak"),
     "four_workers": Question(
         "How many points do four workers end below one, after as many images?", "points", "c04_loss"
     ),
     "adam": Question("Which accuracy is left to Adam at eight times the rate?", "%", "c31_adam_scaled"),
-    "eight_workers": Question("How many points do eight workers lose if nothing is changed?", "points", "c32_naive"),
+    "eight_workers": Question("How many points do eight workers lose in the naive row?", "points", "c32_naive"),
     "clusters": Question("How far off is the model of clusters, in the median?", "%", "clusters_median"),
 }
 

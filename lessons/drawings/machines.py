@@ -73,7 +73,7 @@ def memory() -> Drawing:
     drawing = Drawing(
         "What fills a worker's memory",
         "Bars, to scale: bytes for each weight of the network, on one worker of four, with 32-bit numbers and Adam. "
-        f"{told}. The activations come on top, and no method here shares them.",
+        f"{told}. The activations come on top, and none of these methods shares them.",
         382,
     )
     drawing.text(MARGIN, 20, "Bytes on each worker, for each weight of the network", "muted", anchor="start")

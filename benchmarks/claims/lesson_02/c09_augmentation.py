@@ -130,7 +130,7 @@ CLAIM = Claim(
     statement="Random distortions (crop, flip, brightness, contrast, whitening) raise the training loss and the test "
     "accuracy.",
     source="S0",
-    lesson="02_one_worker",
+    lesson="12_lab_of_lesson_02",
     variants=tuple(CHANGES),
     seeds=5,
     settings={"images": 4000, "epochs": 15, "batch": 128},
