@@ -63,7 +63,7 @@ def live(
     folder = LIVE / id
     for old in folder.glob("*.json"):
         old.unlink()
-    with tqdm(total=len(claim.variants) * seeds, desc=f"{id}, live", unit="run", file=sys.stdout) as bar:
+    with tqdm(total=len(claim.variants) * seeds, desc=f"{id}, live", unit="run", file=sys.stdout, leave=False) as bar:
         settings = runner.settings(claim, quick=True, device=device)
         with contextlib.redirect_stdout(io.StringIO()):  # What the experiment prints would tear the bar apart.
             runner.measure(

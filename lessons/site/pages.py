@@ -50,11 +50,21 @@ def _math(formula: str, **options: str) -> str:
     return SCRIPT_LETTER.sub(lambda found: f"<mi>{SCRIPT[found[1]]}</mi>", convert(formula, **options))
 
 
+class _Streams(CoalesceStreamsPreprocessor):
+    """Join what a cell has printed, and leave out what is blank, such as the rest of a progress bar."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: dict, cell_index: int) -> tuple[NotebookNode, dict]:
+        cell, resources = super().preprocess_cell(cell, resources, cell_index)
+        if cell.cell_type == "code":
+            cell.outputs = [one for one in cell.outputs if one.output_type != "stream" or one.text.strip()]
+        return cell, resources
+
+
 class _Exporter(HTMLExporter):
     """Export the cells of a notebook as HTML, without a page around them."""
 
     def __init__(self):
-        super().__init__(template_name="basic", preprocessors=[CoalesceStreamsPreprocessor])
+        super().__init__(template_name="basic", preprocessors=[_Streams])
 
     @pass_context
     def markdown2html(self, context, source: str) -> str:
@@ -85,7 +95,7 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
     page = PAGES.get_template("index.html").render(
         style=_style(), profile=profile, lessons=lessons, executed=[lesson.name for lesson in there], rows=rows,
         words=VERDICTS, opening=drawing(SOLUTIONS / "index", OPENING_DRAWING),
-        seconds=sum(one.seconds for one in done.values()), minutes=sum(lesson.minutes for lesson in lessons),
+        seconds=sum(one.seconds for one in done.values()), minutes=sum(lesson.minutes for lesson in lessons if lesson.name.startswith("0")),
     )  # fmt: skip
     write_whole(folder / "index.html", page)
     return folder / "index.html"

@@ -382,6 +382,15 @@ def test_a_page_has_pictures_formulas_and_no_script(made_up: execute.Executed):
     assert re.search(r"<pre>new\n", page), "what a bar has overwritten is gone"
 
 
+def test_a_page_shows_nothing_of_a_bar_that_was_removed():
+    texts = "\r50%", "\r100%", "\r    \r"
+    printed = [nbformat.v4.new_output("stream", name="stdout", text=text) for text in texts]
+    cell = nbformat.v4.new_code_cell("train()", outputs=printed)
+    page = pages.lesson_page(nbformat.v4.new_notebook(cells=[cell]))
+    assert "100%" not in page.partition("<body>")[2]
+    assert page.count("<pre>") == 1, "the code alone"
+
+
 def test_an_answer_is_hidden_behind_its_question():
     cell = nbformat.v4.new_markdown_cell("<details><summary>Why?</summary>\n\nBecause *so*.\n\n</details>")
     page = pages.lesson_page(nbformat.v4.new_notebook(cells=[cell]))
