@@ -95,7 +95,8 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
     page = PAGES.get_template("index.html").render(
         style=_style(), profile=profile, lessons=lessons, executed=[lesson.name for lesson in there], rows=rows,
         words=VERDICTS, opening=drawing(SOLUTIONS / "index", OPENING_DRAWING),
-        seconds=sum(one.seconds for one in done.values()), minutes=sum(lesson.minutes for lesson in lessons if lesson.name.startswith("0")),
+        seconds=sum(one.seconds for one in done.values()),
+        minutes=sum(lesson.minutes for lesson in lessons if lesson.name.startswith("0")),  # the labs are extra
     )  # fmt: skip
     write_whole(folder / "index.html", page)
     return folder / "index.html"
