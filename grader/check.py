@@ -66,5 +66,5 @@ def _record(options: CheckOptions, paths: RunPaths, found: evidence.Evidence) ->
         profile=vars(options.profile), seed=options.seed, key_sha256=hashlib.sha256(options.key.encode()).hexdigest(),
         seconds=found.run.seconds, versions=grade.versions(), source_sha256=intake.source_hash(paths.source),
         cpu_seconds=found.run.outside.cpu_seconds,
-        secret_accuracy=found.checkpoint.secret if found.checkpoint else None,
+        secret_accuracy=found.checkpoint.secret if found.checkpoint else None, audit=found.audit,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from cluster import Cluster
 
 PORT = 8786
 ADDRESS = f"tls://alpha:{PORT}"
-START_SECONDS = 120  # A scheduler or a machine starts in some seconds. On a small share of a core it takes a minute.
+START_SECONDS = 600  # A scheduler or a machine starts in some seconds. Beside three that train it takes two minutes.
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 

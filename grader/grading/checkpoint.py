@@ -12,6 +12,7 @@ from grader.common import untrusted
 from grader.common.contract import MAX_CHECKPOINT_BYTES, MAX_METRICS_BYTES, NETWORK_WIDTH
 from grader.common.text import one_line
 from grader.run.rekeyed_data import Rekeyed
+from grader.run.worker_log import Update
 from grader.sandbox import run_in_sandbox
 from grader.sandbox.isolation import Isolation
 
@@ -60,19 +61,30 @@ class Answer(BaseModel, strict=True):
 
     error: str = Field(max_length=400)
     weights: int | None
+    commitment: str | None
 
 
 @dataclass(frozen=True)
 class Measured:
     """This was measured of a checkpoint.
 
-    `weights` is a hash of its weights. `visible` and `secret` are the shares (0 to 1) of the visible and the secret
-    images that it classifies correctly.
+    `weights` is a hash of its weights, and `commitment` is their SHA-256 as in a worker's line. `visible` and
+    `secret` are the shares (0 to 1) of the visible and the secret images that it classifies correctly.
     """
 
     weights: int
     visible: float
     secret: float
+    commitment: str | None = None
+
+    def is_after(self, update: Update) -> bool:
+        """Return whether these are the weights that a worker had after this update.
+
+        The short hash of the optimizer's weights counts only where no network of the assignment's shape was seen.
+        """
+        if update.commitment is not None:
+            return update.commitment == self.commitment
+        return update.weights == self.weights
 
 
 def measure(path: Path, data: Rekeyed, isolation: type[Isolation]) -> Measured:
@@ -96,7 +108,9 @@ def measure(path: Path, data: Rekeyed, isolation: type[Isolation]) -> Measured:
         raise EvaluationError(f"{path.name} {answer.error}")
     right = logits.argmax(axis=1) == records[:, 0]
     visible = len(data.visible)
-    return Measured(answer.weights, float(right[:visible].mean()), float(right[visible:].mean()))
+    return Measured(
+        answer.weights, float(right[:visible].mean()), float(right[visible:].mean()), commitment=answer.commitment
+    )
 
 
 def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
@@ -104,7 +118,7 @@ def _read_answer(content: bytes, images: int) -> tuple[Answer, np.ndarray]:
     first, _, rest = content.partition(b"\n")
     try:
         answer = Answer.model_validate_json(first)
-        if not answer.error and answer.weights is None:
+        if not answer.error and None in (answer.weights, answer.commitment):
             raise ValueError
         logits = np.frombuffer(rest, "<f4").reshape(-1, CLASSES) if not answer.error else np.zeros((images, CLASSES))
     except ValueError:

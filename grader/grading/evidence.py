@@ -9,6 +9,7 @@ import torch
 from grader.common import untrusted
 from grader.common.contract import CHECKPOINT, MAX_TIMELINE_BYTES, METRICS, WORKERS, Profile
 from grader.grading import checkpoint
+from grader.grading.audit import Audit, audit
 from grader.grading.checkpoint import Measured, Metrics
 from grader.run.launch import Run
 from grader.run.rekeyed_data import Rekeyed
@@ -33,8 +34,9 @@ class Missing:
 class Evidence:
     """The evidence is what was seen from outside, the workers' logs, and measurements of the files that the run left.
 
-    `visible_images` is the number of test images that the run could read. `gpus` is the number of GPUs that it could
-    use. `log` is what the workers printed. `timeline` is the file that Horovod wrote.
+    `audit` is what the questions to the workers have shown. `visible_images` is the number of test images that the run
+    could read. `gpus` is the number of GPUs that it could use. `log` is what the workers printed. `timeline` is the
+    file that Horovod wrote.
     """
 
     profile: Profile
@@ -44,6 +46,7 @@ class Evidence:
     metrics: list[Metrics] | Missing
     checkpoint: Measured | Missing
     visible_images: int
+    audit: Audit = field(default_factory=Audit)
     gpus: int = 0
     timeline: bytes = field(default=b"", repr=False)
 
@@ -58,10 +61,12 @@ class Evidence:
 
 def gather(paths: RunPaths, profile: Profile, run: Run, data: Rekeyed, isolation: type[Isolation]) -> Evidence:
     """Read and measure what a run left at `paths`."""
+    workers = [read_worker(paths.worker_log(rank)) for rank in range(WORKERS)]
     return Evidence(
         profile=profile,
         run=run,
-        workers=[read_worker(paths.worker_log(rank)) for rank in range(WORKERS)],
+        workers=workers,
+        audit=audit(run.questions, workers, data.train, isolation),
         log=paths.log.read_text(errors="replace"),
         metrics=_or_missing(lambda: checkpoint.read_metrics(paths.output / METRICS)),
         checkpoint=_or_missing(lambda: checkpoint.measure(paths.output / CHECKPOINT, data, isolation)),

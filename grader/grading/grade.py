@@ -1,12 +1,13 @@
 """Judges one run by the rubric. It turns the evidence into a report."""
 
 import platform
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import torch
 
 from grader.common.contract import WORKERS, Profile
+from grader.grading.audit import Audit
 from grader.grading.evidence import Evidence
 from grader.grading.rubric import MUST_PASS, RUBRIC, Line
 
@@ -38,6 +39,7 @@ class RunRecord:
     """The record says how a grade was measured.
 
     The key is kept as its SHA-256, because it may be the instructor's secret. `cpu_seconds` has the seconds by rank.
+    `audit` is what the questions to the workers have shown.
     `secret_accuracy` (0 to 1) is the accuracy on the images that the run never saw, or None if it was not measured.
     """
 
@@ -49,6 +51,7 @@ class RunRecord:
     source_sha256: str
     cpu_seconds: dict[int, float]
     secret_accuracy: float | None
+    audit: Audit = field(default_factory=Audit)
 
 
 @dataclass(frozen=True)

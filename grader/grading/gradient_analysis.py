@@ -44,10 +44,10 @@ def averaging(workers: list[Worker]) -> list[Averaging]:
     entries = []
     for updates in zip(*(worker.updates for worker in workers), strict=False):
         own, applied = [update.local for update in updates], [update.applied for update in updates]
-        if not all(vector and len(vector) == PROJECTIONS and _usable(vector) for vector in own + applied):
+        if not all(vector and len(vector) == PROJECTIONS and usable(vector) for vector in own + applied):
             continue
         mean = [statistics.fmean(column) for column in zip(*own, strict=True)]
-        if not _usable(mean):
+        if not usable(mean):
             continue
         entries.append(
             Averaging(
@@ -61,7 +61,7 @@ def averaging(workers: list[Worker]) -> list[Averaging]:
     return entries
 
 
-def _usable(vector: list[float]) -> bool:
+def usable(vector: list[float]) -> bool:
     """Return whether angles can be computed. The vector must not be zero or have a NaN, nor may its square overflow."""
     return 1e-30 < math.hypot(*vector) < 1e30
 

@@ -31,6 +31,13 @@ MIN_CPU_TIME = 0.25  # share of the workers' mean CPU time; an honest worker's t
 MIN_UPDATES_WITH_GRADIENTS = 0.8  # share of the updates; a gradient that is zero or not finite cannot be compared
 MIN_COSINE = 0.98  # cosine; compressed gradients reach 0.999, another worker's gradient about 0.5
 
+# The audit: see grader.grading.audit. The numbers come from its calibration.
+MIN_UPDATES_FOR_AUDIT = 20  # updates of the reference
+MIN_AUDITED = 6  # updates whose gradients were computed again
+MAX_SILENT = 0.25  # share of the questions; a worker that is slow to see one has lost its weights
+MIN_FITTING = 0.75  # share of the audited updates; with synchronised batch norm 0.98 fit
+MIN_CHANGE = 0.03  # cosine of the weights' change and the computed gradients; with Adam it is 0.1
+
 # The training images and batches.
 MAX_SHARED_IMAGES = 0.02  # share of the images of one update; padding gives a few images to two workers
 MAX_REPEATED_IMAGES = 0.01  # share of the training images in one epoch; a padded sampler repeats a few
@@ -151,7 +158,8 @@ def averaged(evidence: Evidence) -> Finding:
         sizes = sorted({worker.first.size for worker in evidence.workers})
         seen = f"Horovod connects {' or '.join(map(str, sizes))} of {WORKERS} workers: {WORKERS} separate networks"
         return Finding(0, seen, "Call hvd.init() first, then wrap the optimizer in hvd.DistributedOptimizer.")
-    return _exchanged(evidence) or _at_work(evidence) or _applied(evidence)
+    applied = _exchanged(evidence) or _at_work(evidence) or _applied(evidence)
+    return (_invented(evidence) if applied.share == 1 else None) or applied
 
 
 def _exchanged(evidence: Evidence) -> Finding | None:
@@ -209,6 +217,37 @@ def _diverged(evidence: Evidence) -> bool:
     """Whether the training diverged: the last losses are not finite, and there is no usable checkpoint."""
     losses = [update.loss for worker in evidence.workers for update in worker.updates[-1:]]
     return not evidence.checkpoint and any(loss is not None and not math.isfinite(loss) for loss in losses)
+
+
+def _invented(evidence: Evidence) -> Finding | None:
+    """What is wrong with the answers to the questions: see `grader.grading.audit`."""
+    audit = evidence.audit
+    if _too_short_for_an_audit(evidence):
+        return None
+    if audit.failure:
+        return Finding(0, f"the gradients could not be computed again: {audit.failure}", "Ask your instructor.")
+    if audit.false or audit.silent > MAX_SILENT * audit.asked:
+        seen = f"asked at {audit.asked} updates for the weights; {audit.false} wrong answers, {audit.silent} missing"
+        return Finding(0, seen, "Leave the observer, its files and its lines alone.")
+    if audit.computed < MIN_AUDITED and evidence.run.status == 0:
+        seen = f"the gradients of {audit.computed} updates could be computed again, of {MIN_AUDITED} that are needed"
+        return Finding(0, seen, ONE_BATCH)
+    if audit.fitting < MIN_FITTING * audit.computed:
+        unfit = audit.computed - audit.fitting
+        seen = f"at {unfit} of {audit.computed} audited updates the gradients do not fit the images"
+        return Finding(0, seen, "Each worker must compute the gradient of the images that it fetches for an update.")
+    if audit.changes and statistics.fmean(audit.changes) < MIN_CHANGE:
+        seen = f"at {audit.computed} audited updates the weights do not follow the gradients"
+        return Finding(0, seen, "Change the weights with the mean gradient alone.")
+    return None
+
+
+def _too_short_for_an_audit(evidence: Evidence) -> bool:
+    """Whether a run makes so few updates that its gradients would hardly depend on the images."""
+    return evidence.profile.updates() < MIN_UPDATES_FOR_AUDIT
+
+
+ONE_BATCH = "Train ResNet9(width=16) as one module, and fetch at each update the images that it uses."
 
 
 def same_start(evidence: Evidence) -> Finding:
@@ -300,10 +339,9 @@ def checkpoint(evidence: Evidence) -> Finding:
     """model.pt is the state dict of the ResNet9(width=16) that the workers trained, after their last update"""
     if not evidence.checkpoint:
         return Finding(0, evidence.checkpoint.reason, "After training, on rank 0: training.save(net, args.output_dir).")
-    last = {worker.updates[-1].weights for worker in evidence.workers}
-    if evidence.checkpoint.weights in last:
+    if any(evidence.checkpoint.is_after(worker.updates[-1]) for worker in evidence.workers):
         return Finding(1, f"weights {evidence.checkpoint.weights:08x}, as after the last update")
-    earlier = [update.update for update in evidence.workers[0].updates if update.weights == evidence.checkpoint.weights]
+    earlier = [update.update for update in evidence.workers[0].updates if evidence.checkpoint.is_after(update)]
     if earlier:
         advice = "Save after the last epoch: the best test accuracy of several is no honest estimate."
         return Finding(0, f"the weights as after update {earlier[-1]}, not the last", advice)
@@ -345,8 +383,8 @@ def target(evidence: Evidence) -> Finding:
     """The network reaches the target on test images that the run never saw"""
     if not evidence.checkpoint:
         return Finding(0, "there is no model.pt to test", "See the line on model.pt.")
-    trained = {update.weights for worker in evidence.workers for update in worker.updates}
-    if evidence.checkpoint.weights not in trained:
+    updates = (update for worker in evidence.workers for update in worker.updates)
+    if not any(map(evidence.checkpoint.is_after, updates)):
         return Finding(0, "model.pt holds other weights than the workers trained", "See the line on model.pt.")
     seen = f"{evidence.checkpoint.secret:.2%} of the secret test images; the target is {evidence.profile.target:.2%}"
     used = sum(len(worker.images()) for worker in evidence.workers) / evidence.profile.train_images

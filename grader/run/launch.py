@@ -3,7 +3,7 @@
 import contextlib
 import threading
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -11,6 +11,8 @@ from rich.console import Console
 from cifar.support.environment import cores
 from grader.common import contract, untrusted
 from grader.common.contract import CHECKPOINT, ENTRY, METRICS, WORKERS, Profile
+from grader.run import challenger
+from grader.run.challenger import Challenger, Question
 from grader.run.process_monitor import OutsideView, ProcessMonitor
 from grader.run.run_progress import RunProgress
 from grader.run.watchdog import Watchdog, reference_seconds
@@ -26,7 +28,8 @@ class Run:
     """How a run ended.
 
     It ended by itself with the exit status `status`, or the watchdog stopped it for the reason `stopped`. `outside` is
-    what the grader observed without the program's help. `isolation` says in words what isolated the run.
+    what the grader observed without the program's help. `isolation` says in words what isolated the run. `questions`
+    are those that the grader asked the workers, with their answers.
     """
 
     status: int | None
@@ -34,6 +37,7 @@ class Run:
     stopped: str | None
     outside: OutsideView
     isolation: str
+    questions: list[Question] = field(default_factory=list, repr=False)
 
 
 def command(paths: RunPaths, profile: Profile, seed: int) -> list[str]:
@@ -51,31 +55,33 @@ def run(paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation]
     All processes that the run started have ended when this returns, also after an interrupt. Raises
     isolation.IsolationError if this machine cannot provide the isolation.
     """
-    paths.observe.mkdir()
-    paths.output.mkdir()
+    for folder in (paths.observe, paths.output, paths.challenges):
+        folder.mkdir()
     watchdog = Watchdog(reference_seconds(profile))
     threads = max(1, cores() // WORKERS)
     with RunProgress(profile, console) as progress, isolation(paths, threads) as isolated:
         started, stopped = time.monotonic(), None
+        challenger.name_network(paths.challenges)
         isolated.start(command(isolated.inside, profile, seed))
         reader = threading.Thread(target=_keep_output, args=(isolated.process.stdout, paths.log), daemon=True)
         reader.start()
         monitor = ProcessMonitor(
             isolated.written.output, isolated.processes, isolated.loopback_bytes, lambda: min(_updates(isolated))
         )
-        while (status := isolated.poll()) is None and not stopped:
-            time.sleep(SAMPLE_SECONDS)
-            seconds = time.monotonic() - started
-            updates = _updates(isolated)
-            monitor.sample(min(updates))
-            progress.show(min(updates), seconds)
-            stopped = watchdog.check(seconds, updates, monitor.view, isolated.written)
+        with contextlib.closing(Challenger(paths.challenges, isolated.written, profile.updates())) as asking:
+            while (status := isolated.poll()) is None and not stopped:
+                time.sleep(SAMPLE_SECONDS)
+                seconds = time.monotonic() - started
+                updates = _updates(isolated)
+                monitor.sample(min(updates))
+                progress.show(min(updates), seconds)
+                stopped = watchdog.check(seconds, updates, monitor.view, isolated.written)
         seconds = time.monotonic() - started
         outside = monitor.close()
         if isolated.written != paths:
             _bring_out(isolated.written, paths)
     reader.join(timeout=5)
-    return Run(status, seconds, stopped, outside, isolated.description)
+    return Run(status, seconds, stopped, outside, isolated.description, asking.questions)
 
 
 def _updates(isolated: Isolation) -> list[int]:

@@ -1,5 +1,6 @@
 """Reads and checks a worker's log, `rank<r>.jsonl`, in the format of `log_format`. Its writer is not trusted."""
 
+import contextlib
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,8 @@ from grader.run.hooks.grader_observer.log_format import End, First, Update
 
 MAX_DEVICE_LENGTH, MAX_OPTIMIZER_LENGTH = 40, 80  # characters; PyTorch's own names are shorter
 MAX_LINE_BYTES = 65536  # of the last line, which is read while the run goes on
-
+MAX_TAIL_BYTES = 2**20  # of the last lines, which are read when the grader asks for an update's weights
+MAX_COMMITMENT_LENGTH = 64  # characters; a SHA-256 in hexadecimal digits
 
 FIRST = TypeAdapter(First)
 LATER = TypeAdapter(Annotated[End | Update, Field(union_mode="left_to_right")])
@@ -24,11 +26,16 @@ def _plausible(line: First | Update | End) -> bool:
     match line:
         case First():
             names = len(line.device) <= MAX_DEVICE_LENGTH and len(line.optimizer) <= MAX_OPTIMIZER_LENGTH
-            return names and line.bytes >= 0 and line.size >= 1
+            return names and line.bytes >= 0 and line.size >= 1 and _short(line.commitment)
         case Update():
-            return line.update >= 1 and line.calls >= 0 and min(line.images, default=0) >= 0
+            positive = line.update >= 1 and line.calls >= 0 and min(line.images, default=0) >= 0
+            return positive and min(line.network or [0]) >= 0 and _short(line.commitment)
         case End():
             return line.end >= 0
+
+
+def _short(commitment: str | None) -> bool:
+    return commitment is None or len(commitment) <= MAX_COMMITMENT_LENGTH
 
 
 @dataclass
@@ -86,11 +93,35 @@ def _add(worker: Worker, text: bytes) -> bool:
     return True
 
 
+def last_updates(path: Path, count: int) -> dict[int, Update]:
+    """The last `count` updates of a worker's log, by number; those that cannot be read are left out."""
+    found: dict[int, Update] = {}
+    with contextlib.suppress(untrusted.UnreadableError):
+        for text in reversed(untrusted.read(path, MAX_TAIL_BYTES, tail=True).split(b"\n")[:-1]):
+            with contextlib.suppress(ValueError):
+                line = LATER.validate_json(text, strict=True)
+                if isinstance(line, Update) and _plausible(line):
+                    found.setdefault(line.update, line)  # of two lines of one update the later one counts
+            if len(found) == count:
+                break
+    return found
+
+
+def ended(path: Path) -> bool:
+    """Whether the last whole line of a worker's log is that of its end."""
+    return "end" in _last_line(path)
+
+
 def updates_so_far(path: Path) -> int:
     """The number in the last whole line of a worker's log; 0 while there is none."""
-    try:
-        lines = untrusted.read(path, MAX_LINE_BYTES, tail=True).split(b"\n")[:-1]
-        number = json.loads(lines[-1]).get("update", 0)
-    except (untrusted.UnreadableError, IndexError, ValueError, AttributeError, RecursionError):
-        return 0
+    number = _last_line(path).get("update", 0)
     return number if isinstance(number, int) and 0 < number < 2**31 else 0
+
+
+def _last_line(path: Path) -> dict:
+    """The last whole line of a log; an empty one while there is none that can be read."""
+    try:
+        line = json.loads(untrusted.read(path, MAX_LINE_BYTES, tail=True).split(b"\n")[-2])
+    except (untrusted.UnreadableError, IndexError, ValueError, RecursionError):
+        return {}
+    return line if isinstance(line, dict) else {}

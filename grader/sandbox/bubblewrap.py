@@ -119,7 +119,10 @@ def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int) -> list[str
     # These folders may lie in /tmp, so they are mounted after it.
     for path in (sys.base_prefix, sys.prefix, Path(cifar.__file__).parent, HOOKS):
         line += ["--ro-bind", str(path), str(path)]
-    line += ["--ro-bind", str(paths.source), str(INSIDE.source), "--ro-bind", str(paths.data), str(INSIDE.data)]
+    for path, inside in (
+        (paths.source, INSIDE.source), (paths.data, INSIDE.data), (paths.challenges, INSIDE.challenges),
+    ):  # fmt: skip
+        line += ["--ro-bind", str(path), str(inside)]
     # If the grader runs as root, the command counts as root for the files of /proc, even under another user id. The
     # command must not write to these files.
     line += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]

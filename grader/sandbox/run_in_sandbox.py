@@ -30,8 +30,9 @@ def answer(
     """
     with tempfile.TemporaryDirectory(prefix="grader-box-") as root:
         paths = RunPaths(Path(root))
-        for folder, files in {paths.source: source, paths.data: data, paths.output: {}, paths.observe: {}}.items():
+        for folder in paths.parts:
             folder.mkdir()
+        for folder, files in {paths.source: source, paths.data: data}.items():
             for name, content in files.items():
                 (folder / name).write_bytes(content)
         with isolation(paths, threads=cores()) as isolated:

@@ -31,9 +31,14 @@ class RunPaths:
         return self.root / "observe"
 
     @property
+    def challenges(self) -> Path:
+        """Return the folder in which the grader asks the workers. A run can only read it."""
+        return self.root / "challenges"
+
+    @property
     def parts(self) -> tuple[Path, ...]:
-        """The folders of the run are source, data, output and observe."""
-        return self.source, self.data, self.output, self.observe
+        """The folders of the run are source, data, output, observe and challenges."""
+        return self.source, self.data, self.output, self.observe, self.challenges
 
     def worker_log(self, rank: int) -> Path:
         """Return the file to which a worker's observer writes one line per update."""

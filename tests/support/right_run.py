@@ -6,8 +6,10 @@ import statistics
 from collections.abc import Callable
 
 from grader.common.contract import WORKERS, Profile
+from grader.grading.audit import Audit
 from grader.grading.checkpoint import Measured, Metrics
 from grader.grading.evidence import Evidence
+from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from grader.run.launch import Run
 from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import End, First, Update, Worker
@@ -27,6 +29,7 @@ def right_run(settings: Profile = PROFILE, **changes: object) -> Evidence:
         profile=settings, run=run(outside=outside(settings)), workers=workers(settings=settings), log="",
         metrics=[metrics(epoch) for epoch in range(1, settings.epochs + 1)],
         checkpoint=Measured(weights=settings.updates(), visible=0.6, secret=0.58), visible_images=100,
+        audit=Audit(asked=20, agreement=(0.8,) * 20, changes=(0.6,) * 20),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
 
@@ -60,6 +63,7 @@ def workers(
     for rank in range(WORKERS):
         updates = right_updates(rank, orders, settings.batch_size)
         begun = {"start": 7, "bytes": WEIGHTS_BYTES, "size": WORKERS, "device": "cpu", "optimizer": "SGD"}
+        begun["commitment"] = None
         made.append(
             Worker(
                 First(**begun | (first or {})),
@@ -84,11 +88,11 @@ def line(rank: int, number: int, images: list[int], epoch_updates: int) -> Updat
     return Update(
         update=number, lr=[min(0.4, 0.1 + 0.1 * (number - 1))], images=images, calls=1, weights=number,
         local=own[rank], applied=[statistics.fmean(part) for part in zip(*own, strict=True)], loss=2 / number,
-        wrote=["metrics.jsonl"] if rank == 0 and epoch_ended else [],
+        wrote=["metrics.jsonl"] if rank == 0 and epoch_ended else [], commitment=None, network=None,
     )  # fmt: skip
 
 
 def gradient(rank: int, number: int) -> list[float]:
     """Return the projections of a worker's own gradient at an update."""
     draw = random.Random(f"{rank} {number}")
-    return [draw.gauss(0, 1) for _ in range(8)]
+    return [draw.gauss(0, 1) for _ in range(PROJECTIONS)]

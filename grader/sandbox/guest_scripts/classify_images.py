@@ -1,11 +1,12 @@
 """This program runs in a sandbox. It loads a checkpoint that somebody else made, and classifies images with it.
 
 The first argument is a folder with `model.pt`, `images` (uint8, N x 3 x 32 x 32) and `width`. The second argument is
-the path of the answer. The answer begins with one line of JSON, `{"error": "", "weights": hash}`. After it come N x 10
-logits as little-endian float32. The labels of the images are not in the sandbox. A checkpoint may take over this
-process, but it cannot find out the right classes.
+the path of the answer. The answer begins with one line of JSON, `{"error": "", "weights": hash, "commitment": sha256}`.
+After it come N x 10 logits as little-endian float32. The labels of the images are not in the sandbox. A checkpoint may
+take over this process, but it cannot find out the right classes.
 """
 
+import hashlib
 import io
 import json
 import sys
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch.nn.utils import parameters_to_vector
 
 from cifar.data import normalise
 from cifar.model import ResNet9
@@ -96,10 +98,11 @@ def main(folder: Path, answer: Path) -> None:
     try:
         net = load((folder / "model.pt").read_bytes(), int((folder / "width").read_text()))
     except WrongCheckpoint as error:
-        answer.write_text(json.dumps({"error": str(error)[:400], "weights": None}) + "\n")
+        answer.write_text(json.dumps({"error": str(error)[:400], "weights": None, "commitment": None}) + "\n")
         return
     images = torch.frombuffer(bytearray((folder / "images").read_bytes()), dtype=torch.uint8).view(-1, 3, 32, 32)
-    first = json.dumps({"error": "", "weights": fingerprint(net.parameters())}) + "\n"
+    commitment = hashlib.sha256(parameters_to_vector(net.parameters()).detach().numpy().data).hexdigest()
+    first = json.dumps({"error": "", "weights": fingerprint(net.parameters()), "commitment": commitment}) + "\n"
     answer.write_bytes(first.encode() + classify(net, images).astype("<f4").tobytes())
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from grader.common.contract import BASE_RATE
 from grader.grading import rubric
+from grader.grading.audit import Audit
 from grader.grading.checkpoint import Measured
 from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, judge
@@ -45,6 +46,18 @@ ONE_MISTAKE = {
         "averaged", {"workers": workers(first={"bytes": 0}), "run": run(outside=outside(loopback=[(0, 0), (20, 0)]))}),
     "one worker does all the work": (
         "averaged", {"run": run(outside=outside(cpu_seconds={0: 200.0, 1: 5.0, 2: 5.0, 3: 5.0}))}),
+    "gradients that do not fit the images": (
+        "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 14 + (0.1,) * 6, changes=(0.6,) * 20)}),
+    "weights that do not follow the gradients": (
+        "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 20, changes=(0.01,) * 20)}),
+    "an answer that was not promised": (
+        "averaged", {"audit": Audit(asked=20, false=1, agreement=(0.8,) * 19, changes=(0.6,) * 19)}),
+    "many questions without an answer": (
+        "averaged", {"audit": Audit(asked=20, silent=6, agreement=(0.8,) * 14, changes=(0.6,) * 14)}),
+    "no question at all": ("averaged", {"audit": Audit()}),
+    "images that no gradient can be computed of": ("averaged", {"audit": Audit(asked=20, unclear=20)}),
+    "gradients that could not be computed again": (
+        "averaged", {"audit": Audit(asked=20, failure="no answer within 300 s")}),
     "four networks": ("averaged", {"workers": workers(first={"size": 1})}),
     "weights part after an update": (
         "same_start", {"workers": workers(lambda r, u: {"weights": 99} if r == 2 and u.update == 5 else {})}),

@@ -288,7 +288,12 @@ def hostile_run() -> Evidence:
     numbers = itertools.cycle([math.nan, math.inf, -math.inf, 1e300, -1e300, -1.0, 0.0, 5e-324, 0.5])
     for rank, each in enumerate(evidence.workers):
         each.first = First(
-            start=-(10**80), bytes=0, size=10**30, device="\x1b[31m\x9b<script>", optimizer=MARKUP[10:80]
+            start=-(10**80),
+            bytes=0,
+            size=10**30,
+            device="\x1b[31m\x9b<script>",
+            optimizer=MARKUP[10:80],
+            commitment=MARKUP,
         )
         for update in each.updates:
             update.loss, update.lr = next(numbers), [next(numbers) for _ in range(rank)]

@@ -5,7 +5,7 @@ import torch
 
 from grader.run.hooks.grader_observer.projections import Projections
 
-SHAPES = ((16, 3, 3, 3), (16,), (10, 16), (), (3, 5, 2))
+SHAPES = ((64, 3, 3, 3), (64,), (40, 16), (), (33, 5, 2))
 
 
 def project(gradients: list[torch.Tensor]) -> torch.Tensor:

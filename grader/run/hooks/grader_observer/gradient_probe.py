@@ -33,6 +33,11 @@ class GradientProbe:
         number, reference = self.followed.get(id(parameter), (None, lambda: parameter))
         return number if reference() is parameter else None
 
+    def numbers(self, parameters: list[torch.Tensor] | None) -> list[int] | None:
+        """The numbers of parameters, in their order; None if one of them is not followed."""
+        found = [self.number(parameter) for parameter in parameters or []]
+        return None if None in found or not found else found
+
     def _note(self, number: int, gradient: torch.Tensor) -> None:
         self.pending.append((number, gradient))
         if len(self.pending) >= MAX_PENDING:
@@ -59,12 +64,12 @@ class GradientProbe:
         return local
 
     def own(self, local: dict[int, torch.Tensor], weights: Iterable[torch.Tensor]) -> torch.Tensor | None:
-        """The projections `(8,)` of those gradients in `local` that belong to `weights`; None if there are none."""
+        """The projections `(32,)` of those gradients in `local` that belong to `weights`; None if there are none."""
         numbers = (self.number(weight) for weight in weights)
         return self._project({number: local[number] for number in numbers if number in local})
 
     def applied(self, weights: Iterable[torch.Tensor]) -> torch.Tensor | None:
-        """The projections `(8,)` of the gradients that lie in `weights` now, where an optimizer finds them."""
+        """The projections `(32,)` of the gradients that lie in `weights` now, where an optimizer finds them."""
         graded = [(self.number(weight), weight.grad) for weight in weights if weight.grad is not None]
         along = self.projections.along
         return self._project({number: along(number, grad) for number, grad in graded if number is not None})

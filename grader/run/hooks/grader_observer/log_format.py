@@ -1,4 +1,4 @@
-"""The format of a worker's log: what the observer writes inside the worker, and what the grader reads.
+"""The format of a worker's log and of its answers: what the observer writes inside the worker, and the grader reads.
 
 Each line of the log is one of these dataclasses as a JSON object. The first line is a `First`, then there is one
 `Update` per update, and the last line is an `End`. This file needs nothing but Python: the worker has no pydantic
@@ -8,7 +8,8 @@ loaded, and the grader must not run the observer. Nothing here is checked. The g
 from dataclasses import dataclass
 from typing import NamedTuple
 
-PROJECTIONS = 8  # random projections of each gradient: enough to tell a mean from a worker's own gradient
+KEPT_UPDATES = 32  # a worker keeps the weights of so many updates, so that the grader can ask for them
+PROJECTIONS = 32  # random projections of each gradient: enough to tell whether it fits the images of its update
 
 
 @dataclass
@@ -16,7 +17,8 @@ class First:
     """What holds before the first update.
 
     `start` is the hash of the weights, and `bytes` is their size. `size` is the number of workers that Horovod
-    connects. `device` is where the first weight lies. `optimizer` is the name of the optimizer's class.
+    connects. `device` is where the first weight lies. `optimizer` is the name of the optimizer's class. `commitment`
+    is explained at `Update`.
     """
 
     start: int
@@ -24,6 +26,7 @@ class First:
     size: int
     device: str
     optimizer: str
+    commitment: str | None
 
 
 @dataclass
@@ -35,6 +38,10 @@ class Update:
     gradient that this worker computed itself, and `applied` those of the gradient that its optimizer applied. `loss`
     is the mean training loss of this worker's images, if a loss module computed it. `wrote` names the files of the
     output folder that were opened for writing, or renamed, since the previous update.
+
+    `commitment` is the SHA-256 of the network's weights after the update, and `network` has the numbers of the
+    network's parameters among all parameters that are followed. The grader asks for these weights later. Both are None
+    if no network of the assignment's shape was trained.
     """
 
     update: int
@@ -46,6 +53,8 @@ class Update:
     applied: list[float] | None
     loss: float | None
     wrote: list[str]
+    commitment: str | None
+    network: list[int] | None
 
 
 @dataclass
@@ -54,6 +63,22 @@ class End:
 
     end: int
     wrote: list[str]
+
+
+# The grader asks a worker for the weights before and after an update. It writes these files into a folder that the run
+# cannot write to. The answer lies beside the worker's log, and holds both weights as float32 numbers.
+NETWORK_FILE = "network.json"  # the shapes of the parameters of the assignment's network, in their order
+DONE_FILE = "done"  # there are no more questions
+
+
+def question_file(rank: int, number: int) -> str:
+    """The name of a worker's question. The file holds the number of an update."""
+    return f"question{rank}-{number}"
+
+
+def answer_file(rank: int, number: int) -> str:
+    """The name of the answer to that question. The file is empty if the weights are not kept any more."""
+    return f"answer{rank}-{number}"
 
 
 class Frame(NamedTuple):

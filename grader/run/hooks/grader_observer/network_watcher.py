@@ -5,13 +5,14 @@ import weakref
 from torch.nn.modules.loss import _Loss
 
 from .gradient_probe import GradientProbe
+from .weights_keeper import WeightsKeeper
 
 
 class NetworkWatcher:
     """Follows the parameters of every network, and notes what loss modules compute."""
 
-    def __init__(self, gradients: GradientProbe):
-        self.gradients = gradients
+    def __init__(self, gradients: GradientProbe, keeper: WeightsKeeper):
+        self.gradients, self.keeper = gradients, keeper
         self.known = weakref.WeakSet()  # modules called so far
         self.losses = []
 
@@ -23,6 +24,7 @@ class NetworkWatcher:
         if isinstance(module, _Loss):
             module.register_forward_hook(self._note_loss)
         self.gradients.follow(module.parameters())
+        self.keeper.note_module(module)
 
     def _note_loss(self, module, args, output) -> None:
         if output.requires_grad and output.numel() == 1:

@@ -6,9 +6,9 @@ from .log_format import PROJECTIONS
 
 
 class Projections:
-    """Eight random projections of a gradient, the same on every worker.
+    """Random projections of a gradient, the same on every worker.
 
-    They are linear: the workers' mean projection is the projection of their mean gradient. Eight numbers therefore
+    They are linear: the workers' mean projection is the projection of their mean gradient. A few numbers therefore
     tell whether a worker applied that mean, without keeping a gradient. The random sign of each element is the product
     of a sign for its row and a sign for its column. The projections then cost one product of a matrix and a vector, in
     one pass over the gradient as it lies in memory.
@@ -32,7 +32,7 @@ class Projections:
         return torch.mv(gradient.permute(order).flatten(1), signs)
 
     def __call__(self, along: dict[int, torch.Tensor]) -> torch.Tensor:
-        """The projections `(8,)` of several gradients together. `along` maps a parameter's number to its `along`."""
+        """The projections `(32,)` of several gradients together. `along` maps a parameter's number to its `along`."""
         values, key = torch.cat(list(along.values())), tuple(along)
         if key not in self.rows:
             signs = [draw_signs(~number, rows.shape) for number, rows in along.items()]

@@ -20,10 +20,10 @@ def observe(folder: str, rank: int) -> None:
         log = LogWriter(folder, rank)
     except FileExistsError:  # this is a helper process of a worker that is observed already
         return
-    observe_updates(folder, log, StackSampler(log.write_stack))
+    observe_updates(folder, rank, log, StackSampler(log.write_stack))
 
 
-def observe_updates(folder: str, log: LogWriter, sampler: StackSampler) -> None:
+def observe_updates(folder: str, rank: int, log: LogWriter, sampler: StackSampler) -> None:
     """Register the hooks.
 
     PyTorch takes seconds to import, so it is imported here: only in a worker, and after its stack is sampled.
@@ -33,6 +33,7 @@ def observe_updates(folder: str, log: LogWriter, sampler: StackSampler) -> None:
 
     from .horovod_state import switch_timeline
     from .update_probe import UpdateProbe
+    from .weights_keeper import WeightsKeeper
 
     def after_update(updates: int) -> None:
         sampler.note_update()
@@ -47,7 +48,7 @@ def observe_updates(folder: str, log: LogWriter, sampler: StackSampler) -> None:
             output.note_open(*args)
 
     output = OutputWatcher(os.path.join(os.path.dirname(folder), "output"))
-    probe = UpdateProbe(log, output, after_update)
+    probe = UpdateProbe(log, output, WeightsKeeper(folder, rank), after_update)
     sys.addaudithook(audit)
     register_optimizer_step_pre_hook(probe.before_step)
     register_optimizer_step_post_hook(probe.after_step)

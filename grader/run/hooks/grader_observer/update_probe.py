@@ -12,15 +12,18 @@ from .log_format import PROJECTIONS, End, First, Update
 from .log_writer import LogWriter
 from .network_watcher import NetworkWatcher
 from .output_watcher import OutputWatcher
+from .weights_keeper import WeightsKeeper
 
 
 class UpdateProbe:
     """Follows the steps of all optimizers. `after_update` is called with the number of each update."""
 
-    def __init__(self, log: LogWriter, output: OutputWatcher, after_update: Callable[[int], None]):
-        self.log, self.output, self.after_update = log, output, after_update
+    def __init__(
+        self, log: LogWriter, output: OutputWatcher, keeper: WeightsKeeper, after_update: Callable[[int], None]
+    ):
+        self.log, self.output, self.keeper, self.after_update = log, output, keeper, after_update
         self.batches, self.gradients = BatchWatcher(), GradientProbe()
-        self.networks = NetworkWatcher(self.gradients)
+        self.networks = NetworkWatcher(self.gradients, keeper)
         self.updates = 0
         self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
         self.applied: torch.Tensor | None = None  # projections of the gradient of the step that is being made
@@ -44,8 +47,13 @@ class UpdateProbe:
     def _write_first(self, optimizer, weights: list[torch.Tensor]) -> None:
         size = sum(weight.numel() * weight.element_size() for weight in weights)
         name, device = type(optimizer).__name__, str(weights[0].device)
-        start = fingerprint(weights)
-        self.log.write(First(start=start, bytes=size, size=horovod_size(), device=device, optimizer=name))
+        commitment = self.keeper.keep(0, self.keeper.parameters({id(weight): weight for weight in weights}))
+        self.log.write(
+            First(
+                start=fingerprint(weights), bytes=size, size=horovod_size(), device=device, optimizer=name,
+                commitment=commitment,
+            )
+        )  # fmt: skip
 
     def _trained(self) -> bool:
         """Whether images or gradients were seen since the last update.
@@ -62,6 +70,7 @@ class UpdateProbe:
             return
         if self._trained():
             self._write_update(optimizer)
+            self.keeper.answer()
             self.after_update(self.updates)
         elif self.last is not None and self._applied_something():
             self._write_update_again(optimizer)
@@ -70,12 +79,14 @@ class UpdateProbe:
         self.updates += 1
         self.stepped = {id(weight): weight for weight in parameters(optimizer)}
         self.local, batches = self.gradients.take(), self.batches.take()
+        network = self.keeper.parameters(self.stepped)
         self.last = Update(
             update=self.updates, lr=[float(group["lr"]) for group in optimizer.param_groups],
             images=[image for batch in batches for image in batch], calls=len(batches),
             weights=fingerprint(self.stepped.values()),
             local=self._own(), applied=numbers(self.applied),
             loss=self.networks.take_loss(), wrote=self.output.take(),
+            commitment=self.keeper.keep(self.updates, network), network=self.gradients.numbers(network),
         )  # fmt: skip
         self.log.write(self.last)
 
@@ -84,8 +95,11 @@ class UpdateProbe:
         self.stepped |= {id(weight): weight for weight in parameters(optimizer)}
         earlier = self.last.applied or [0.0] * PROJECTIONS
         applied = [before + now for before, now in zip(earlier, numbers(self.applied), strict=True)]
-        weights = fingerprint(self.stepped.values())
-        self.last = dataclasses.replace(self.last, weights=weights, applied=applied, local=self._own())
+        network = self.keeper.parameters(self.stepped)
+        self.last = dataclasses.replace(
+            self.last, weights=fingerprint(self.stepped.values()), applied=applied, local=self._own(),
+            commitment=self.keeper.keep(self.updates, network), network=self.gradients.numbers(network),
+        )  # fmt: skip
         self.log.write(self.last)
 
     def _own(self) -> list[float] | None:
@@ -97,8 +111,9 @@ class UpdateProbe:
         return self.applied is not None and bool(self.applied.any())
 
     def end(self) -> None:
-        """Write the last line when the program ends."""
+        """Write the last line when the program ends, and answer the last questions."""
         self.log.write(End(end=self.updates, wrote=self.output.take()))
+        self.keeper.linger()
 
 
 def parameters(optimizer) -> list[torch.Tensor]:

@@ -1,0 +1,218 @@
+"""Checks what workers answered when they were asked for their weights.
+
+A worker has promised, in its log, the SHA-256 of its weights at each update. `grader.run.challenger` has asked for some
+of these weights. With them the grader computes the gradients itself, on the images that the lines name. The lines and
+the weights are invented if the answers are not what was promised, if the gradients have nothing in common with those of
+most lines, or if the weights do not follow the gradients.
+
+A program may shift, mirror and mix its images, smooth its labels, and clip or compress its gradients. The grader does
+none of this. So the gradients agree in direction only, and they are judged over many updates together.
+"""
+
+import hashlib
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from pathlib import Path
+
+import numpy as np
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from grader.common.contract import NETWORK_WIDTH, WORKERS
+from grader.grading.gradient_analysis import cosine, usable
+from grader.run.challenger import Question
+from grader.run.hooks.grader_observer.log_format import PROJECTIONS
+from grader.run.worker_log import Worker
+from grader.sandbox import run_in_sandbox
+from grader.sandbox.isolation import Isolation
+
+RECOMPUTE = Path(__file__).parents[1] / "sandbox" / "guest_scripts" / "recompute_gradients.py"
+MAX_IMAGES = 1024  # images of one worker in one update; a gradient of more is not computed again
+MAX_SECONDS = 300  # seconds; 12 updates of 4 x 250 images take 15 seconds on two cores
+MAX_ANSWER_BYTES = 2**20
+UPDATES_TO_SEE = 4  # updates; a worker looks for questions after each, and the grader asks within one of them
+FITS = 0.15  # cosine of one update; an invented gradient reaches it at one update of ten
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What the questions of one run have shown.
+
+    `asked` is the number of questions. Those that a worker could not see before its last update do not count. `silent`
+    is how many of them got no answer. `false` is how many got an answer that differs from the promise, or asked about a
+    line that was changed later. `unclear` is how many name images that no gradient can be computed of.
+
+    There is a number for each other question. `agreement` has the cosine between claimed and computed gradients, after
+    the workers' mean is subtracted from each. `changes` has the cosine between the change of the weights and the
+    computed gradients. `failure` says why, if these could not be computed.
+    """
+
+    asked: int = 0
+    silent: int = 0
+    false: int = 0
+    unclear: int = 0
+    agreement: tuple[float, ...] = ()
+    changes: tuple[float, ...] = ()
+    failure: str = ""
+
+    @property
+    def computed(self) -> int:
+        """Return at how many updates the gradients were computed."""
+        return len(self.agreement)
+
+    @property
+    def fitting(self) -> int:
+        """Return at how many updates the claimed gradients fit the computed ones."""
+        return sum(cosine >= FITS for cosine in self.agreement)
+
+
+class Recomputed(BaseModel, strict=True):
+    """The second sandbox's answer for one update."""
+
+    gradients: list[list[float]]
+    change: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """An answered question, and the training images that each worker used in this update."""
+
+    question: Question
+    images: list[list[int]]
+
+
+def audit(
+    questions: Sequence[Question], workers: Sequence[Worker], train: np.ndarray, isolation: type[Isolation]
+) -> Audit:
+    """Check the answers. `train` has the records of the training images, uint8 `(N, 3073)`."""
+    noted = _audit(questions, workers, images_as_noted, train, isolation)
+    if 2 * noted.fitting > noted.computed or _each_from_one_batch(workers):
+        return noted
+    ahead = _audit(questions, workers, images_fetched_ahead, train, isolation)
+    return max(noted, ahead, key=lambda found: found.fitting)
+
+
+def _each_from_one_batch(workers: Sequence[Worker]) -> bool:
+    return all(update.calls == 1 for worker in workers for update in worker.updates)
+
+
+def _audit(
+    questions: Sequence[Question], workers: Sequence[Worker], images_of: Callable[[Worker], list[list[int]]],
+    train: np.ndarray, isolation: type[Isolation],
+) -> Audit:  # fmt: skip
+    """Check the answers. `images_of` returns the images that each update of a worker used."""
+    asked = [question for question in questions if question.answer or _went_on(workers[question.worker], question)]
+    answered = [question for question in asked if question.answer]
+    true = [question for question in answered if _is_as_promised(question, workers)]
+    used = [images_of(worker) for worker in workers]
+    tasks = [Task(question, [images[question.update - 1] for images in used]) for question in true]
+    clear = [task for task in tasks if _can_be_computed(task, len(train))]
+    counts = {
+        "asked": len(asked), "silent": len(asked) - len(answered), "false": len(answered) - len(true),
+        "unclear": len(true) - len(clear),
+    }  # fmt: skip
+    if not clear:
+        return Audit(**counts)
+    try:
+        found = _recompute(clear, train, isolation)
+    except run_in_sandbox.NoAnswerError as error:
+        return Audit(**counts, failure=str(error))
+    agreement = tuple(_agreement(task.question, result) for task, result in zip(clear, found, strict=True))
+    return Audit(**counts, agreement=agreement, changes=tuple(result.change for result in found))
+
+
+def _went_on(worker: Worker, question: Question) -> bool:
+    """Return whether a worker made enough updates after a question to see it."""
+    return len(worker.updates) >= question.made + UPDATES_TO_SEE
+
+
+def _is_as_promised(question: Question, workers: Sequence[Worker]) -> bool:
+    """Return whether the answer has the promised hashes, and no worker has changed its line since."""
+    half = len(question.answer) // 2
+    shown = [hashlib.sha256(part).hexdigest() for part in (question.answer[:half], question.answer[half:])]
+    after = question.lines[question.worker].commitment
+    if shown != [question.before, after]:
+        return False
+    for worker, line in zip(workers, question.lines, strict=True):
+        if len(worker.updates) < question.update or worker.updates[question.update - 1] != line:
+            return False
+    return True
+
+
+def images_as_noted(worker: Worker) -> list[list[int]]:
+    """Return the images that each update used, if they were fetched between the update before it and this one.
+
+    Where updates without images follow, a program has fetched many images at once and cut them into batches itself.
+    They are divided among these updates in their order.
+    """
+    used = [[] for _ in worker.updates]
+    fetches = [index for index, update in enumerate(worker.updates) if update.images]
+    for start, stop in pairwise([*fetches, len(used)]):
+        images = worker.updates[start].images
+        size = math.ceil(len(images) / (stop - start))
+        for index in range(start, stop):
+            used[index] = images[size * (index - start) :][:size]
+    return used
+
+
+def images_fetched_ahead(worker: Worker) -> list[list[int]]:
+    """Return the images that each update used, if a program fetches its batches before it needs them."""
+    used, waiting = [], deque()
+    for update in worker.updates:
+        size = math.ceil(len(update.images) / max(1, update.calls))
+        waiting.extend(update.images[size * number :][:size] for number in range(update.calls))
+        used.append(waiting.popleft() if waiting else [])
+    return used
+
+
+def _can_be_computed(task: Task, images: int) -> bool:
+    """Return whether the lines name images and projections that a gradient can be computed of."""
+    return all(
+        line.network and line.local and len(line.local) == PROJECTIONS and 1 < len(used) <= MAX_IMAGES
+        and max(used) < images
+        for line, used in zip(task.question.lines, task.images, strict=True)
+    )  # fmt: skip
+
+
+def _recompute(tasks: Sequence[Task], train: np.ndarray, isolation: type[Isolation]) -> list[Recomputed]:
+    """Compute the gradients of all workers at these updates, in a second sandbox."""
+    used = sorted(set(chain.from_iterable(images for task in tasks for images in task.images)))
+    position = {image: place for place, image in enumerate(used)}
+    described = [
+        {
+            "images": [[position[image] for image in images] for images in task.images],
+            "networks": [line.network for line in task.question.lines],
+        }
+        for task in tasks
+    ]
+    inputs = {
+        "tasks.json": json.dumps(described).encode(), "weights": b"".join(task.question.answer for task in tasks),
+        "images": train[used, 1:].tobytes(), "labels": train[used, 0].tobytes(), "width": str(NETWORK_WIDTH).encode(),
+    }  # fmt: skip
+    program = {run_in_sandbox.PROGRAM: RECOMPUTE.read_bytes()}
+    content = run_in_sandbox.answer(program, inputs, MAX_ANSWER_BYTES, MAX_SECONDS, isolation)
+    try:
+        return TypeAdapter(list[Recomputed]).validate_json(content, strict=True)
+    except ValidationError:
+        raise run_in_sandbox.NoAnswerError("the audit's answer is garbled") from None
+
+
+def _agreement(question: Question, result: Recomputed) -> float:
+    """Return the cosine between claimed and computed projections of the workers' gradients, each less their mean.
+
+    Where the workers' weights differ, only the worker that was asked is compared.
+    """
+    same = len({line.commitment for line in question.lines}) == 1
+    ranks = range(WORKERS) if same else [question.worker]
+    claimed = _centred([line.local for line in question.lines], ranks)
+    computed = _centred(result.gradients, ranks)
+    return cosine(claimed, computed) if usable(claimed) and usable(computed) else 0.0
+
+
+def _centred(gradients: list[list[float]], ranks: Sequence[int]) -> list[float]:
+    """Subtract the workers' mean from the projections of the workers `ranks`, and join them to one list."""
+    mean = [sum(column) / WORKERS for column in zip(*gradients, strict=True)]
+    return [value - average for rank in ranks for value, average in zip(gradients[rank], mean, strict=True)]

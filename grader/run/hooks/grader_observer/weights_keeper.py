@@ -1,0 +1,92 @@
+"""Keeps the network's weights of the last updates, commits to them, and shows them when the grader asks.
+
+`log_format` says how the grader asks, and where the answers lie.
+"""
+
+import hashlib
+import json
+import os
+import time
+import weakref
+
+import numpy as np
+import torch
+
+from .log_format import DONE_FILE, KEPT_UPDATES, NETWORK_FILE, answer_file, question_file
+
+LINGER_SECONDS = 3  # the longest time that a worker waits at its end for the last questions
+LINGER_POLL_SECONDS = 0.02
+
+
+class WeightsKeeper:
+    """`folder` is where the worker's log lies. `rank` is the worker's rank."""
+
+    def __init__(self, folder: str, rank: int):
+        self.folder, self.rank = folder, rank
+        self.challenges = os.path.join(os.path.dirname(folder), "challenges")
+        self.shapes = wanted_shapes(os.path.join(self.challenges, NETWORK_FILE))
+        self.networks = weakref.WeakSet()  # modules of the assignment's shape that were called
+        self.kept: dict[int, np.ndarray] = {}  # by update, in order; 0 is before the first one
+        self.answered = 0
+
+    def note_module(self, module: torch.nn.Module) -> None:
+        """Take a module that is called for the first time."""
+        if self.shapes and [list(parameter.shape) for parameter in module.parameters()] == self.shapes:
+            self.networks.add(module)
+
+    def parameters(self, stepped: dict[int, torch.Tensor]) -> list[torch.Tensor] | None:
+        """Return the parameters of the network that an update changed, or None. `stepped` has its weights by id."""
+        for network in self.networks:
+            parameters = list(network.parameters())
+            if any(id(parameter) in stepped for parameter in parameters):
+                return parameters
+        return None
+
+    def keep(self, update: int, parameters: list[torch.Tensor] | None) -> str | None:
+        """Keep the weights after an update, and return their SHA-256."""
+        if parameters is None:
+            return None
+        vector = torch.cat([parameter.detach().reshape(-1).float() for parameter in parameters]).cpu().numpy()
+        self.kept[update] = vector
+        if len(self.kept) > KEPT_UPDATES:
+            del self.kept[min(self.kept)]
+        return hashlib.sha256(vector.data).hexdigest()
+
+    def answer(self) -> None:
+        """Answer the questions that have come since the last call."""
+        while (update := read_number(self._question())) is not None:
+            before, after = self.kept.get(update - 1), self.kept.get(update)
+            content = b"" if before is None or after is None else before.tobytes() + after.tobytes()
+            path = os.path.join(self.folder, answer_file(self.rank, self.answered))
+            with open(f"{path}.part", "wb") as file:
+                file.write(content)
+            os.rename(f"{path}.part", path)
+            self.answered += 1
+
+    def _question(self) -> str:
+        return os.path.join(self.challenges, question_file(self.rank, self.answered))
+
+    def linger(self) -> None:
+        """Wait for the last questions after the last update, until the grader has no more."""
+        until = time.monotonic() + LINGER_SECONDS
+        while self.kept and time.monotonic() < until and not os.path.exists(os.path.join(self.challenges, DONE_FILE)):
+            self.answer()
+            time.sleep(LINGER_POLL_SECONDS)
+
+
+def wanted_shapes(path: str) -> list[list[int]]:
+    """The shapes of the assignment's parameters; an empty list if the grader asks for nothing."""
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except OSError:
+        return []
+
+
+def read_number(path: str) -> int | None:
+    """The number in a file, or None while there is no such file."""
+    try:
+        with open(path) as file:
+            return int(file.read())
+    except OSError:
+        return None
