@@ -299,6 +299,10 @@ SENTENCES = (
     Sentence(
         LESSON_06, "After the rise, no difference was seen.", lambda: not paired(*c24.excess(runs("C24"), "up")).seen
     ),
+    Sentence(
+        LESSON_06, "On eight workers it ends lower than the script without any technique.",
+        lambda: _c32_change("8-base", "8-lamb").high < 0,
+    ),
     Sentence(LESSON_07, "points below one. They are one worker", lambda: _seen("naive", -1) and _seen("shards", 1)),
     Sentence(
         LESSON_07, "So it is mostly the few updates that need it, and not the workers.",

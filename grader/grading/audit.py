@@ -13,8 +13,8 @@ import hashlib
 import json
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
 
@@ -88,10 +88,14 @@ def audit(
     questions: Sequence[Question], workers: Sequence[Worker], train: np.ndarray, isolation: type[Isolation]
 ) -> Audit:
     """Check the answers. `train` has the records of the training images, uint8 `(N, 3073)`."""
-    noted = _audit(questions, workers, images_as_noted, train, isolation)
+    asked = [question for question in questions if question.answer or _went_on(workers[question.worker], question)]
+    answered = [question for question in asked if question.answer]
+    true = [question for question in answered if _is_as_promised(question, workers)]
+    counts = Audit(asked=len(asked), silent=len(asked) - len(answered), false=len(answered) - len(true))
+    noted = _compute(counts, true, [images_as_noted(worker) for worker in workers], train, isolation)
     if 2 * noted.fitting > noted.computed or _each_from_one_batch(workers):
         return noted
-    ahead = _audit(questions, workers, images_fetched_ahead, train, isolation)
+    ahead = _compute(counts, true, [images_fetched_ahead(worker) for worker in workers], train, isolation)
     return max(noted, ahead, key=lambda found: found.fitting)
 
 
@@ -99,29 +103,22 @@ def _each_from_one_batch(workers: Sequence[Worker]) -> bool:
     return all(update.calls == 1 for worker in workers for update in worker.updates)
 
 
-def _audit(
-    questions: Sequence[Question], workers: Sequence[Worker], images_of: Callable[[Worker], list[list[int]]],
-    train: np.ndarray, isolation: type[Isolation],
+def _compute(
+    counts: Audit, questions: Sequence[Question], used: list[list[list[int]]], train: np.ndarray,
+    isolation: type[Isolation],
 ) -> Audit:  # fmt: skip
-    """Check the answers. `images_of` returns the images that each update of a worker used."""
-    asked = [question for question in questions if question.answer or _went_on(workers[question.worker], question)]
-    answered = [question for question in asked if question.answer]
-    true = [question for question in answered if _is_as_promised(question, workers)]
-    used = [images_of(worker) for worker in workers]
-    tasks = [Task(question, [images[question.update - 1] for images in used]) for question in true]
+    """Add to `counts` what the gradients show. `used` has, for each worker, the images of each of its updates."""
+    tasks = [Task(question, [images[question.update - 1] for images in used]) for question in questions]
     clear = [task for task in tasks if _can_be_computed(task, len(train))]
-    counts = {
-        "asked": len(asked), "silent": len(asked) - len(answered), "false": len(answered) - len(true),
-        "unclear": len(true) - len(clear),
-    }  # fmt: skip
+    counts = replace(counts, unclear=len(tasks) - len(clear))
     if not clear:
-        return Audit(**counts)
+        return counts
     try:
         found = _recompute(clear, train, isolation)
     except run_in_sandbox.NoAnswerError as error:
-        return Audit(**counts, failure=str(error))
+        return replace(counts, failure=str(error))
     agreement = tuple(_agreement(task.question, result) for task, result in zip(clear, found, strict=True))
-    return Audit(**counts, agreement=agreement, changes=tuple(result.change for result in found))
+    return replace(counts, agreement=agreement, changes=tuple(result.change for result in found))
 
 
 def _went_on(worker: Worker, question: Question) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from cifar.model import ResNet9
 from grader.common import untrusted
+from grader.common.atomic_write import write_whole
 from grader.common.contract import NETWORK_WIDTH, WORKERS
 from grader.run.hooks.grader_observer.log_format import (
     DONE_FILE,
@@ -111,7 +112,7 @@ class Challenger:
             self._read_answers()
             if all(question.answer is not None for question in self.questions) or self.closing.wait(LOOK_SECONDS):
                 break
-        _write_at_once(self.challenges / DONE_FILE, "")
+        write_whole(self.challenges / DONE_FILE, "")
 
     def _ask(self, update: int, logs: list[Path]) -> None:
         """Ask one worker about an update, unless that was asked before or some worker has no line of it."""
@@ -124,7 +125,7 @@ class Challenger:
         lines = [lines[update] for lines in found]
         before = found[worker][update - 1].commitment
         self.questions.append(Question(worker, number, update, max(found[worker]), lines, before))
-        _write_at_once(self.challenges / question_file(worker, number), str(update))
+        write_whole(self.challenges / question_file(worker, number), str(update))
 
     def _read_answers(self) -> None:
         """Take the answers that have come, and remove their files, because they use the run's memory."""
@@ -134,10 +135,3 @@ class Challenger:
                 with contextlib.suppress(untrusted.UnreadableError, OSError):
                     question.answer = untrusted.read(path, self.answer_bytes)
                     path.unlink()
-
-
-def _write_at_once(path: Path, text: str) -> None:
-    """Write a file so that nobody sees a part of it."""
-    part = path.with_suffix(".part")
-    part.write_text(text)
-    part.rename(path)

@@ -3,7 +3,7 @@
 python -m tests.support.audit_calibration [--seeds N] [--full N] [--show]
 
 All right submissions and all forgers run on the fast profile with each seed, and a few of them on the full profile.
-It continues where it stopped. `--show` prints the table and draws the figure of docs/grading.md, and measures nothing.
+It continues where it stopped. `--show` prints the table and draws the figure, and measures nothing.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 from collections import defaultdict
+from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -50,7 +51,7 @@ def run(submission: Submission, profile: contract.Profile, seed: int) -> dict:
         options = CheckOptions(profile=profile, key=f"audit {seed}", seed=seed)
         report = check(Path(folder, "in"), Path(folder, "out"), options, Console(quiet=True))
     lost = [row.id for row in report.rows if row.status != "met"]
-    audit = json.loads(json.dumps(vars(report.record.audit)))
+    audit = asdict(report.record.audit)
     return {"submission": submission.id, "profile": profile.name, "seed": seed, "audit": audit, "lost": lost}
 
 

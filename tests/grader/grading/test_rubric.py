@@ -13,6 +13,7 @@ from grader.grading.checkpoint import Measured
 from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, judge
 from grader.grading.rubric import MUST_PASS, RUBRIC
+from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from tests.support.right_run import PROFILE, UPDATES, gradient, metrics, outside, right_run, run, workers
 
 
@@ -199,7 +200,9 @@ def test_gpus_are_shared_where_there_are_fewer_than_workers():
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e308, -1e308, 0.0])
 def test_absurd_numbers_are_judged_like_any_other(value: float):
-    absurd = workers(lambda r, u: {"lr": [value], "local": [value] * 8, "applied": [value] * 8, "loss": value})
+    absurd = workers(
+        lambda r, u: {"lr": [value], "local": [value] * PROJECTIONS, "applied": [value] * PROJECTIONS, "loss": value}
+    )
     result = judged(right_run(workers=absurd))
     assert not result.passed
     assert statistics.fmean(row.points for row in result.rows) >= 0

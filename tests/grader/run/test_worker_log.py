@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from grader.run.worker_log import Worker, ended, last_updates, read_worker
 
 FIRST = {"start": 1, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD", "commitment": "a" * 64}
 UPDATE = {
-    "update": 1, "lr": [0.1], "images": [0, 1], "calls": 1, "weights": 2, "local": None, "applied": [0.5] * 8,
+    "update": 1, "lr": [0.1], "images": [0, 1], "calls": 1, "weights": 2, "local": None, "applied": [0.5] * PROJECTIONS,
     "loss": 1.5, "wrote": [], "commitment": "b" * 64, "network": [0, 1],
 }  # fmt: skip
 END = {"end": 1, "wrote": ["model.pt"]}

@@ -79,14 +79,12 @@ class UpdateProbe:
         self.updates += 1
         self.stepped = {id(weight): weight for weight in parameters(optimizer)}
         self.local, batches = self.gradients.take(), self.batches.take()
-        network = self.keeper.parameters(self.stepped)
         self.last = Update(
             update=self.updates, lr=[float(group["lr"]) for group in optimizer.param_groups],
             images=[image for batch in batches for image in batch], calls=len(batches),
             weights=fingerprint(self.stepped.values()),
             local=self._own(), applied=numbers(self.applied),
-            loss=self.networks.take_loss(), wrote=self.output.take(),
-            commitment=self.keeper.keep(self.updates, network), network=self.gradients.numbers(network),
+            loss=self.networks.take_loss(), wrote=self.output.take(), **self._promised(),
         )  # fmt: skip
         self.log.write(self.last)
 
@@ -95,12 +93,16 @@ class UpdateProbe:
         self.stepped |= {id(weight): weight for weight in parameters(optimizer)}
         earlier = self.last.applied or [0.0] * PROJECTIONS
         applied = [before + now for before, now in zip(earlier, numbers(self.applied), strict=True)]
-        network = self.keeper.parameters(self.stepped)
         self.last = dataclasses.replace(
             self.last, weights=fingerprint(self.stepped.values()), applied=applied, local=self._own(),
-            commitment=self.keeper.keep(self.updates, network), network=self.gradients.numbers(network),
+            **self._promised(),
         )  # fmt: skip
         self.log.write(self.last)
+
+    def _promised(self) -> dict[str, object]:
+        """Keep the network's weights, and return the fields of the line that promise them."""
+        network = self.keeper.parameters(self.stepped)
+        return {"commitment": self.keeper.keep(self.updates, network), "network": self.gradients.numbers(network)}
 
     def _own(self) -> list[float] | None:
         """The projections of what this worker computed for the weights that changed: other networks do not count."""
