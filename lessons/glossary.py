@@ -81,7 +81,7 @@ def table() -> str:
 
 def unexplained(solutions: Path) -> list[str]:
     """Say of each term that is not in bold at its first use, or whose first use is in another lesson, where that is."""
-    texts = {lesson.name[:2]: _prose(lesson) for lesson in lessons(solutions) if lesson.name.startswith("0")}
+    texts = {lesson.name[:2]: _prose(lesson) for lesson in lessons(solutions)}
     return [told for term in TERMS if (told := _first_use(term, texts))]
 
 

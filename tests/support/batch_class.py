@@ -120,6 +120,7 @@ def sandboxed(submission: Submission, settings: journal.Settings, folder: Path) 
     paths = RunPaths(folder)
     paths.source.mkdir()
     paths.data.mkdir()
+    paths.challenges.mkdir()
     with Bubblewrap(paths, 1) as isolated:
         isolated.start(["sleep", "86394"])
         note(json.loads(submission.files["train.py"]), submission.name, "began")
