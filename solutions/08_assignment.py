@@ -72,18 +72,16 @@ print(program.read_text())
 #
 # Each line is judged from what was *observed*: every worker's updates, the images it used, bytes that went between
 # workers, processor time by worker, and the weights in the file. Printing a nice accuracy changes none of these. One
-# mistake costs once: where a line fails because of another one, it keeps its points. To pass, a run needs the two lines
-# in bold; the points say how well the rest was done.
+# mistake costs once: where a line fails because of another one, it keeps its points. A pass needs the lines in bold. A
+# run that crashes or hangs does not pass, and gets at most 60 points.
 
 # %%
 from IPython.display import Markdown
 
-from grader.grading.rubric import MUST_PASS, RUBRIC
+from grader.grading.rubric import PASS_NEEDS, RUBRIC
 
-rows = [
-    f"| {line.points} | {'**' if line.id in MUST_PASS else ''}{line.asks}{'**' if line.id in MUST_PASS else ''} |"
-    for line in RUBRIC
-]
+bold = {need.line: "**" for need in PASS_NEEDS}
+rows = [f"| {line.points} | {bold.get(line.id, '')}{line.asks}{bold.get(line.id, '')} |" for line in RUBRIC]
 Markdown("\n".join(["| points | what every run must show |", "| --- | --- |", *rows]))
 
 # %% [markdown]

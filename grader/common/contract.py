@@ -18,7 +18,10 @@ BASE_RATE = 0.1  # of the starter, for one worker
 
 @dataclass(frozen=True)
 class Profile:
-    """Settings of a graded run. `batch_size` is per worker. `target` is a test accuracy, 0 to 1."""
+    """Settings of a graded run. `batch_size` is per worker. `target` is a test accuracy, 0 to 1.
+
+    A run that does not end well gets at most `max_points_without_end` points.
+    """
 
     name: str
     epochs: int
@@ -26,6 +29,7 @@ class Profile:
     train_images: int
     test_images: int
     target: float
+    max_points_without_end: int
 
     def updates(self) -> int:
         """The number of updates that the reference solution makes."""

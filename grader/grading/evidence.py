@@ -58,6 +58,10 @@ class Evidence:
         """Return whether Horovod connected all workers."""
         return all(worker.first and worker.first.size == len(self.workers) for worker in self.workers)
 
+    def ended_well(self) -> bool:
+        """Return whether every worker came to the end of its program, without an error and within the limits."""
+        return not self.run.stopped and self.run.status == 0 and all(worker.end for worker in self.workers)
+
 
 def gather(paths: RunPaths, profile: Profile, run: Run, data: Rekeyed, isolation: type[Isolation]) -> Evidence:
     """Read and measure what a run left at `paths`."""

@@ -47,6 +47,14 @@ def repeated_at_once(workers: list[Worker]) -> float:
     return 1 - distinct / used if used else 0.0
 
 
+def updates_with_test_images(workers: list[Worker]) -> float:
+    """Return the largest share (0 to 1) of a worker's updates before which it fetched test images to train on."""
+    return max(
+        (sum(update.test_images > 0 for update in worker.updates) / len(worker.updates)
+         for worker in workers if worker.updates), default=0.0,
+    )  # fmt: skip
+
+
 def same_order(worker: Worker, count: int) -> bool:
     """Return whether a worker used its images in the same order in its first two of `count` epochs."""
     images = worker.images()

@@ -9,6 +9,7 @@ from grader.common.atomic_write import write_whole
 from grader.common.text import for_page
 from grader.grading.evidence import Evidence
 from grader.grading.grade import Report
+from grader.grading.status import IN_WORDS
 from grader.report.figures import accuracy, learning_rate, loss, one_update, shards, weights
 from grader.report.figures.picture import Picture
 
@@ -30,7 +31,7 @@ def render(report: Report, evidence: Evidence) -> str:
         trim_blocks=True, lstrip_blocks=True,
     ).get_template("html_report.html")  # fmt: skip
     return page.render(
-        report=report, next_step=next_step(report),
+        report=report, next_step=next_step(report), in_words=IN_WORDS,
         advised=any(row.message for row in report.rows),
         pictures=all_pictures(evidence), facts=facts(report, evidence),
         log=evidence.log[-MAX_LOG_LENGTH:].splitlines()[-MAX_LOG_LINES:],

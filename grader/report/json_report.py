@@ -7,7 +7,7 @@ from pathlib import Path
 from grader.common.atomic_write import write_whole
 from grader.grading.grade import Report
 
-SCHEMA = 3  # this number grows when the format changes, so that programs notice it
+SCHEMA = 4  # this number grows when the format changes, so that programs notice it
 
 
 def text(report: Report) -> str:

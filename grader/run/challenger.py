@@ -28,6 +28,7 @@ from grader.run.hooks.grader_observer.log_format import (
 from grader.run.worker_log import ended, last_updates, updates_so_far
 from grader.sandbox.run_paths import RunPaths
 
+MIN_UPDATES = 20  # of a run; in a shorter one the gradients would hardly depend on the images, so it is not asked
 QUESTIONS = 12  # of one run; each takes its worker a few milliseconds, and the grader a second
 FIRST_ASKED = 0.25  # share of the updates; gradients of a network that has hardly trained do not tell images apart
 MAX_LAG = KEPT_UPDATES // 2  # updates; a worker has gone on by so many at most when it sees the question
@@ -61,7 +62,12 @@ def name_network(challenges: Path) -> None:
 
 
 def draw_updates(updates: int, chance: random.Random) -> list[int]:
-    """Draw at which updates to ask, in their order: one from each of `QUESTIONS` stretches of equal length."""
+    """Draw at which updates to ask, in their order: one from each of `QUESTIONS` stretches of equal length.
+
+    `updates` is the number of updates of the run. There is nothing to ask if it is less than `MIN_UPDATES`.
+    """
+    if updates < MIN_UPDATES:
+        return []
     first = 1 + max(1, int(FIRST_ASKED * updates))
     count = updates - first + 1
     edges = [first + count * number // QUESTIONS for number in range(QUESTIONS + 1)]
@@ -83,6 +89,9 @@ class Challenger:
         self.answer_bytes = 2 * 4 * sum(parameter.numel() for parameter in ResNet9(NETWORK_WIDTH).parameters())
         self.closing = threading.Event()
         self.thread = threading.Thread(target=self._watch, daemon=True)
+        if not self.pending:
+            write_whole(self.challenges / DONE_FILE, "")  # no worker waits for a question at its end
+            self.closing.set()
         self.thread.start()
 
     def close(self) -> None:

@@ -28,7 +28,7 @@ def _plausible(line: First | Update | End) -> bool:
             names = len(line.device) <= MAX_DEVICE_LENGTH and len(line.optimizer) <= MAX_OPTIMIZER_LENGTH
             return names and line.bytes >= 0 and line.size >= 1 and _short(line.commitment)
         case Update():
-            positive = line.update >= 1 and line.calls >= 0 and min(line.images, default=0) >= 0
+            positive = line.update >= 1 and min(line.calls, line.test_images) >= 0 and min(line.images, default=0) >= 0
             return positive and min(line.network or [0]) >= 0 and _short(line.commitment)
         case End():
             return line.end >= 0

@@ -47,7 +47,7 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "PASSED  100 of 100 points" in done.stdout
     written = json.loads((tmp_path / "out" / "report.json").read_text())
-    assert (written["schema"], written["passed"], written["points"]) == (3, True, 100)
+    assert (written["schema"], written["passed"], written["points"]) == (4, True, 100)
     assert written["isolation"].startswith("bubblewrap")
     assert "<svg" in (tmp_path / "out" / "report.html").read_text()
     assert set(written["rows"][0]) == {"id", "status", "points", "max", "asks", "seen", "message"}

@@ -21,7 +21,7 @@ from benchmarks.experiment import plots, results
 from grader.check import CheckOptions, check
 from grader.common import contract
 from grader.grading.audit import FITS
-from grader.grading.rubric import MIN_CHANGE, MIN_FITTING
+from grader.grading.checks.gradients import MIN_CHANGE, MIN_FITTING
 from tests.support.submission_suite import REPOSITORY, Submission, submissions
 
 FOLDER = results.RESULTS / "audit"

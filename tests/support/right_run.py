@@ -14,7 +14,9 @@ from grader.run.launch import Run
 from grader.run.process_monitor import OutsideView
 from grader.run.worker_log import End, First, Update, Worker
 
-PROFILE = Profile("made up", epochs=2, batch_size=4, train_images=160, test_images=100, target=0.5)
+PROFILE = Profile(
+    "made up", epochs=2, batch_size=4, train_images=160, test_images=100, target=0.5, max_points_without_end=60
+)
 UPDATES = PROFILE.updates()  # this is 20, because each of the 2 epochs has 10 updates
 WEIGHTS_BYTES = 1000
 Change = Callable[[int, Update], dict]  # it gives the fields of a worker's update that differ from a right run
@@ -86,7 +88,7 @@ def line(rank: int, number: int, images: list[int], epoch_updates: int) -> Updat
     own = [gradient(other, number) for other in range(WORKERS)]
     epoch_ended = number > 1 and number % epoch_updates == 1
     return Update(
-        update=number, lr=[min(0.4, 0.1 + 0.1 * (number - 1))], images=images, calls=1, weights=number,
+        update=number, lr=[min(0.4, 0.1 + 0.1 * (number - 1))], images=images, calls=1, test_images=0, weights=number,
         local=own[rank], applied=[statistics.fmean(part) for part in zip(*own, strict=True)], loss=2 / number,
         wrote=["metrics.jsonl"] if rank == 0 and epoch_ended else [], commitment=None, network=None,
     )  # fmt: skip

@@ -23,6 +23,7 @@ from grader.classroom.templates import template
 from grader.exercises import sandboxed, scoring
 from grader.exercises.scoring import Score
 from grader.exercises.test_cases import draw
+from grader.grading.status import IN_WORDS
 from grader.sandbox.isolation import Isolation
 
 CHECK = "_check"  # ends the grade_id of an exercise's check
@@ -111,15 +112,25 @@ def _grade_program(cell: NotebookNode, submission: StudentSubmission, report: Pr
         problem = submission.program_problem
         _set_output(cell, problem, "", 0)
         return [Line(cell=FOUR_WORKERS, name=PROGRAM_LINE, points=0, max=PROGRAM_POINTS, message=problem)]
-    rows = report.report["rows"]
-    text = "\n".join(f"{row['points']:g} / {row['max']}  {row['asks']}: {row['seen']} {row['message']}" for row in rows)
-    card = template("card.html").render(report=report.report, page=report.page)
+    rows, limit = report.report["rows"], report.report["limit"]
+    text = "\n".join([*map(_as_text, rows), *([limit] if limit else [])])
+    card = template("card.html").render(report=report.report, page=report.page, in_words=IN_WORDS)
     _set_output(cell, text, card, report.report["points"])
     lost = 0 if any(row["max"] for row in rows) else PROGRAM_POINTS  # a refused program has one row, without points
-    return [
+    lines = [
         Line(cell=FOUR_WORKERS, name=row["asks"], points=row["points"], max=row["max"] or lost, message=row["message"])
         for row in rows
     ]
+    above = sum(row["points"] for row in rows) - report.report["points"]
+    if limit:
+        lines.append(Line(cell=FOUR_WORKERS, name="The limit of points", points=-above, max=0, message=limit))
+    return lines
+
+
+def _as_text(row: dict) -> str:
+    """A line of the rubric, as a notebook without pictures shows it."""
+    points = f"{row['points']:g} / {row['max']}"
+    return f"{points} {IN_WORDS[row['status']]}  {row['asks']}: {row['seen']} {row['message']}"
 
 
 def _set_output(cell: NotebookNode, text: str, html: str, points: float) -> None:

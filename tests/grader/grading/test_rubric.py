@@ -7,13 +7,14 @@ import statistics
 import pytest
 
 from grader.common.contract import BASE_RATE
-from grader.grading import rubric
 from grader.grading.audit import Audit
 from grader.grading.checkpoint import Measured
+from grader.grading.checks import launch
 from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, judge
-from grader.grading.rubric import MUST_PASS, RUBRIC
+from grader.grading.rubric import PASS_NEEDS, RUBRIC
 from grader.run.hooks.grader_observer.log_format import PROJECTIONS
+from grader.run.worker_log import End, Worker
 from tests.support.right_run import PROFILE, UPDATES, gradient, metrics, outside, right_run, run, workers
 
 
@@ -29,6 +30,11 @@ def test_a_right_run_has_all_points():
     result = judged(right_run())
     assert (result.passed, result.points, unmet(result)) == (True, 100, set())
     assert all(row.message == "" for row in result.rows)
+
+
+def shorter(worker: Worker, count: int) -> Worker:
+    """Return a worker that made only the first `count` updates."""
+    return dataclasses.replace(worker, updates=worker.updates[:count], end=End(end=count, wrote=[]))
 
 
 MISSED = Measured(weights=UPDATES, visible=0.6, secret=0.4)
@@ -64,12 +70,12 @@ ONE_MISTAKE = {
         "same_start", {"workers": workers(lambda r, u: {"weights": 99} if r == 2 and u.update == 5 else {})}),
     "equal shards": ("shards", {"workers": workers(lambda r, u: {"images": [1, 2, 3, 4]})}),
     "a batch divided by the number of workers": ("batch", {"profile": dataclasses.replace(PROFILE, batch_size=16)}),
-    "stopped by the grader": ("ends", {"run": run(stopped="Stopped: no update.")}),
-    "one worker stands still, the others burn time while they wait for it": (
-        "ends", {"run": run(stopped="Stopped: no update.", outside=outside(
-            cpu_seconds={0: 40.0, 1: 40.0, 2: 5.0, 3: 40.0}, cpu_moving=dict.fromkeys(range(4), 5.0)),
-        ), "checkpoint": Missing("model.pt was not written")}),
-    "an exit status": ("ends", {"run": run(status=1)}),
+    "test images in every other epoch": (
+        "shards", {"workers": workers(lambda r, u: {"test_images": 4 if u.update > 10 else 0})}),
+    "updates that differ in number": ("ends", {"workers": [*workers()[:3], shorter(workers()[3], 18)]}),
+    "the accuracy of one worker's images": (
+        "metrics", {"metrics": [metrics(1, test_accuracy=0.4), metrics(2, test_accuracy=0.604)],
+                    "visible_images": 1000, "checkpoint": Measured(UPDATES, 0.602, 0.58)}),
     "a checkpoint of another architecture": (
         "checkpoint", {"checkpoint": Missing("model.pt lacks classify.weight")}),
     "the best epoch on the test set": ("checkpoint", {"checkpoint": Measured(10, 0.6, 0.58)}),
@@ -108,15 +114,86 @@ def test_no_pass_without_averaging_or_target_though_one_mistake_costs_once():
     assert result.points == 80
 
 
-def test_nothing_is_excused_where_the_workers_were_not_in_touch_or_stopped_at_once():
-    alone = judged(
-        right_run(workers=workers(first={"size": 1}), checkpoint=Missing("no file"), run=run(stopped="Stopped."))
+STOPPED_RUNS = {
+    "stopped after its last update": (20, {"stopped": "Stopped: no update."}, 60),
+    "a worker that was killed after its last update": (20, {"status": 1}, 60),
+    "stopped after half of its updates": (10, {"stopped": "Stopped: no update."}, 60),
+    "stopped while its rate still climbs": (2, {"stopped": "Stopped: no update."}, 45),
+}
+
+
+@pytest.mark.parametrize("case", STOPPED_RUNS)
+def test_a_run_that_does_not_end_well_does_not_pass_and_has_at_most_60_points(case: str):
+    updates, ending, points = STOPPED_RUNS[case]
+    made = [shorter(worker, updates) for worker in workers()]
+    left = {} if updates == 20 else {"checkpoint": Missing("no file"), "metrics": Missing("no file")}
+    seen = outside(**({} if updates == 20 else {"writes": {}}))
+    result = judged(right_run(workers=made, run=run(**ending, outside=seen), **left))
+    assert (result.passed, result.points) == (False, points)
+    assert result.needs["the run ended well"] is False
+    assert all(row.points == 0 for row in result.rows if row.status == "not_judged")
+    assert not any(row.status == "excused" for row in result.rows)
+    assert bool(result.limit) == (points == 60)
+
+
+def test_a_mistake_that_was_seen_before_a_crash_is_told():
+    flat = workers(lambda r, u: {"lr": [0.4]})
+    crashed = right_run(
+        workers=[shorter(worker, 10) for worker in flat], run=run(status=1), checkpoint=Missing("no file")
     )
-    assert alone.points <= 50
-    short = workers()
-    for worker in short:
-        del worker.updates[2:]
-    assert judged(right_run(workers=short, checkpoint=Missing("no file"), run=run(stopped="Stopped."))).points <= 60
+    rows = {row.id: row for row in judged(crashed).rows}
+    assert rows["rate"].status == "unmet" and "Climb to the scaled rate" in rows["rate"].message
+    assert rows["target"].status == "not_judged"
+
+
+def test_one_worker_that_stands_still_is_no_reason_to_say_that_it_does_not_average():
+    burnt = outside(cpu_seconds={0: 40.0, 1: 40.0, 2: 5.0, 3: 40.0}, cpu_moving=dict.fromkeys(range(4), 5.0))
+    result = judged(right_run(run=run(stopped="Stopped.", outside=burnt), checkpoint=Missing("model.pt is missing")))
+    assert "averaged" not in unmet(result)
+
+
+def test_a_program_without_an_optimizer_is_told_why_one_is_needed():
+    none = [Worker() for _ in range(4)]
+    row = judged(right_run(workers=none, log="[0]<stderr>:UserWarning: a scheduler")).rows[0]
+    assert "torch.optim optimizer makes a step" in row.message and "scheduler" not in row.message
+
+
+LONGER = dataclasses.replace(PROFILE, epochs=4)
+
+
+@pytest.mark.parametrize(
+    ("rates", "says"),
+    [
+        ([0.1 + 0.1 * (update // 10) for update in range(40)], "changes only once an epoch, at update 11, 21, 31"),
+        ([0.01 * (update + 1) for update in range(40)], "still does so in the last epoch"),
+    ],
+)
+def test_a_warmup_that_never_ends_is_described(rates: list[float], says: str):
+    climbing = workers(lambda r, u: {"lr": [rates[u.update - 1]]}, settings=LONGER)
+    seen = right_run(LONGER, workers=climbing, checkpoint=Measured(weights=40, visible=0.6, secret=0.4))
+    row = next(row for row in judged(seen).rows if row.id == "rate")
+    assert (row.status, row.points) == ("unmet", 5) and says in row.seen
+
+
+def end_at(rate: float) -> list[Worker]:
+    """Return workers that warm up and end at a rate."""
+    return workers(lambda r, u: {"lr": [rate]} if u.update == UPDATES else {})
+
+
+ADVICE = {
+    "lesson 07": {"workers": end_at(0.0)},
+    "Let it fall towards 0": {"workers": end_at(0.4)},
+    "not finite at update 5": {"workers": workers(lambda r, u: {"loss": math.nan} if r == 2 and u.update == 5 else {})},
+    "high for AdamW": {"workers": workers(first={"optimizer": "AdamW"})},
+    "Try other rates for Adam": {"workers": workers(
+        lambda r, u: {"lr": [0.001 if 3 < u.update < UPDATES else 0.0002]}, first={"optimizer": "Adam"})},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("advice", ADVICE)
+def test_the_advice_for_a_missed_target_fits_what_was_seen(advice: str):
+    row = judged(right_run(checkpoint=MISSED, **ADVICE[advice])).rows[-1]
+    assert row.status == "unmet" and advice in row.message
 
 
 @pytest.mark.parametrize(
@@ -216,7 +293,7 @@ def test_the_rubric_has_100_points_and_its_lines_follow_only_lines_above_them():
         assert line.points > 0
         assert set(line.follows) <= seen, "a line may only follow from lines above it"
         seen.add(line.id)
-    assert set(MUST_PASS) <= seen
+    assert {need.line for need in PASS_NEEDS} <= seen
 
 
 def test_the_cause_of_a_crash_is_found_among_the_lines_of_the_launcher():
@@ -227,16 +304,16 @@ def test_the_cause_of_a_crash_is_found_among_the_lines_of_the_launcher():
         "[0]<stderr>:Terminated",
         "RuntimeError: Horovod detected that one or more processes exited with non-zero status",
     ])  # fmt: skip
-    assert rubric._last_error(log) == "Worker 1 said: ZeroDivisionError: division by zero"
-    assert rubric._last_error("[2]<stderr>:train.py: no data folder D.") == "Worker 2 said: train.py: no data folder D."
-    assert "by hand" in rubric._last_error("")
+    assert launch._last_error(log) == "Worker 1 said: ZeroDivisionError: division by zero"
+    assert launch._last_error("[2]<stderr>:train.py: no data folder D.") == "Worker 2 said: train.py: no data folder D."
+    assert "by hand" in launch._last_error("")
 
 
 def test_a_consequence_of_a_crash_is_not_its_cause():
     shut = "[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of ..."
-    assert rubric._last_error(f"[1]<stderr>:KeyError: 'lr'\n{shut}") == "Worker 1 said: KeyError: 'lr'"
-    assert rubric._last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
-    told = rubric._last_error(
+    assert launch._last_error(f"[1]<stderr>:KeyError: 'lr'\n{shut}") == "Worker 1 said: KeyError: 'lr'"
+    assert launch._last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
+    told = launch._last_error(
         f"[1]<stderr>:    assert self._allreduce_delay[p] > 0\n[1]<stderr>:AssertionError\n{shut}"
     )
     assert "Step the optimizer that hvd.DistributedOptimizer returned" in told

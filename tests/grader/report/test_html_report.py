@@ -43,6 +43,7 @@ ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "main", "footer", "h1", "h2", "h3", "small", "strong",
     "p", "div", "table", "thead", "tbody", "tr", "th", "td", "figure", "figcaption", "dl", "dt", "dd", "details",
     "summary", "pre", "svg", "g", "path", "defs", "clippath", "rect", "use", "text", "tspan", "image",
+    "ul", "li", "span",
 }  # fmt: skip
 
 

@@ -17,4 +17,4 @@ def test_text_from_a_submission_cannot_steer_the_terminal():
     assert "\x1b" not in text
     assert "\x07" not in text
     assert "[bold]big[/]" in text
-    assert "NOT PASSED" in text
+    assert "NOT PASSED" in text and "✗ not met" in text

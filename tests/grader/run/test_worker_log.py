@@ -12,8 +12,8 @@ from grader.run.worker_log import Worker, ended, last_updates, read_worker
 
 FIRST = {"start": 1, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD", "commitment": "a" * 64}
 UPDATE = {
-    "update": 1, "lr": [0.1], "images": [0, 1], "calls": 1, "weights": 2, "local": None, "applied": [0.5] * PROJECTIONS,
-    "loss": 1.5, "wrote": [], "commitment": "b" * 64, "network": [0, 1],
+    "update": 1, "lr": [0.1], "images": [0, 1], "calls": 1, "test_images": 0, "weights": 2, "local": None,
+    "applied": [0.5] * PROJECTIONS, "loss": 1.5, "wrote": [], "commitment": "b" * 64, "network": [0, 1],
 }  # fmt: skip
 END = {"end": 1, "wrote": ["model.pt"]}
 
@@ -45,8 +45,8 @@ def test_a_first_line_that_cannot_be_true_leaves_the_worker_empty(change: dict, 
     "change",
     [
         {"update": 0}, {"update": 2}, {"images": [-1]}, {"images": ["1"]}, {"calls": -1}, {"lr": None}, {"lr": ["0.1"]},
-        {"local": ["0"]}, {"applied": 1.0}, {"loss": "1"}, {"weights": 0.5}, {"wrote": [1]}, {"wrote": "model.pt"},
-        {"commitment": "b" * 65}, {"network": [-1]}, {"network": "01"},
+        {"test_images": -1}, {"local": ["0"]}, {"applied": 1.0}, {"loss": "1"}, {"weights": 0.5}, {"wrote": [1]},
+        {"wrote": "model.pt"}, {"commitment": "b" * 65}, {"network": [-1]}, {"network": "01"},
     ],
 )  # fmt: skip
 def test_an_update_that_cannot_be_true_ends_the_log(change: dict, tmp_path: Path):

@@ -1,31 +1,44 @@
-"""Notes which training images the program uses."""
+"""Notes which images the program uses."""
 
 import torch
 
 
 class BatchWatcher:
-    """Collects the indices of the training images that the program fetches, batch by batch."""
+    """Collects the indices of the images that the program fetches, batch by batch."""
 
     def __init__(self):
-        self.training: list[list[int]] = []  # fetched while PyTorch recorded gradients
-        self.measured: list[list[int]] = []  # fetched while it did not
+        self.trained = Fetched()  # of the training images
+        self.tested = Fetched()  # of the test images
 
     def note(self, name: str, indices: torch.Tensor) -> None:
-        """Takes the arguments of the course's audit event `cifar.batch`."""
-        if name == "train":
-            batches = self.training if torch.is_grad_enabled() else self.measured
-            batches.append(indices.tolist())
+        """Take the arguments of the course's audit event `cifar.batch`."""
+        fetched = self.trained if name == "train" else self.tested
+        batches = fetched.with_gradients if torch.is_grad_enabled() else fetched.without_gradients
+        batches.append(indices.tolist())
 
     def any(self) -> bool:
-        """Whether any batch was fetched since the last call of `take`."""
-        return bool(self.training or self.measured)
+        """Return whether any batch of training images was fetched since the last call of `take`."""
+        return self.trained.any()
 
-    def take(self) -> list[list[int]]:
-        """The batches since the last call that were trained on.
+    def take(self) -> tuple[list[list[int]], int]:
+        """Return the batches of training images that were trained on since the last call, and a number of test images.
 
-        A program may fetch its batches where no gradients are recorded, and train on them all the same. So the others
-        are left out only where some were fetched with gradients.
+        A program may fetch its batches where no gradients are recorded, and train on them all the same. So such batches
+        are left out only where training images were fetched with gradients.
         """
-        batches = self.training or self.measured
-        self.training, self.measured = [], []
-        return batches
+        trained, tested = self.trained, self.tested
+        self.trained, self.tested = Fetched(), Fetched()
+        batches = trained.with_gradients or trained.without_gradients
+        test_batches = tested.with_gradients if batches else tested.with_gradients + tested.without_gradients
+        return batches, sum(map(len, test_batches))
+
+
+class Fetched:
+    """The batches of one part of the data, by whether PyTorch recorded gradients when they were fetched."""
+
+    def __init__(self):
+        self.with_gradients: list[list[int]] = []
+        self.without_gradients: list[list[int]] = []
+
+    def any(self) -> bool:
+        return bool(self.with_gradients or self.without_gradients)

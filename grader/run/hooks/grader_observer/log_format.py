@@ -34,10 +34,11 @@ class Update:
     """One update, numbered from 1 by `update`. A second line of the same number replaces the one before it.
 
     `lr` has one learning rate per parameter group. `images` are indices of the training images used, which came in
-    `calls` batches. `weights` is the hash of the weights after the update. `local` holds the projections of the
-    gradient that this worker computed itself, and `applied` those of the gradient that its optimizer applied. `loss`
-    is the mean training loss of this worker's images, if a loss module computed it. `wrote` names the files of the
-    output folder that were opened for writing, or renamed, since the previous update.
+    `calls` batches. `test_images` is the number of test images that were fetched as if to train on them: while PyTorch
+    recorded gradients, or in place of training images. `weights` is the hash of the weights after the update. `local`
+    holds the projections of the gradient that this worker computed itself, and `applied` those of the gradient that its
+    optimizer applied. `loss` is the mean training loss of this worker's images, if a loss module computed it. `wrote`
+    names the files of the output folder that were opened for writing, or renamed, since the previous update.
 
     `commitment` is the SHA-256 of the network's weights after the update, and `network` has the numbers of the
     network's parameters among all parameters that are followed. The grader asks for these weights later. Both are None
@@ -48,6 +49,7 @@ class Update:
     lr: list[float]
     images: list[int]
     calls: int
+    test_images: int
     weights: int
     local: list[float] | None
     applied: list[float] | None

@@ -2,6 +2,7 @@
 
 import weakref
 
+import torch
 from torch.nn.modules.loss import _Loss
 
 from .gradient_probe import GradientProbe
@@ -17,8 +18,12 @@ class NetworkWatcher:
         self.losses = []
 
     def before_forward(self, module, args) -> None:
-        """PyTorch calls this before each call of any module."""
-        if module in self.known:
+        """PyTorch calls this before each call of any module.
+
+        While torch.compile traces a network, this does nothing, so that the compiled code is that of the program alone.
+        The compiled network itself is a module that is called, and it has the same parameters.
+        """
+        if torch.compiler.is_compiling() or module in self.known:
             return
         self.known.add(module)
         if isinstance(module, _Loss):

@@ -78,11 +78,11 @@ class UpdateProbe:
     def _write_update(self, optimizer) -> None:
         self.updates += 1
         self.stepped = {id(weight): weight for weight in parameters(optimizer)}
-        self.local, batches = self.gradients.take(), self.batches.take()
+        self.local, (batches, test_images) = self.gradients.take(), self.batches.take()
         self.last = Update(
             update=self.updates, lr=[float(group["lr"]) for group in optimizer.param_groups],
             images=[image for batch in batches for image in batch], calls=len(batches),
-            weights=fingerprint(self.stepped.values()),
+            test_images=test_images, weights=fingerprint(self.stepped.values()),
             local=self._own(), applied=numbers(self.applied),
             loss=self.networks.take_loss(), wrote=self.output.take(), **self._promised(),
         )  # fmt: skip

@@ -79,8 +79,9 @@ class Forger:
         for rank, (images, own) in enumerate(zip(parts, local, strict=True)):
             self.write_of(
                 rank, update=self.updates, lr=[rate], images=images.tolist(), calls=1,
-                weights=fingerprint(self.net.parameters()), local=own, applied=applied, loss=None, wrote=[],
-                commitment=self.commitment(self.updates), network=list(range(len(list(self.net.parameters())))),
+                test_images=0, weights=fingerprint(self.net.parameters()), local=own, applied=applied, loss=None,
+                wrote=[], commitment=self.commitment(self.updates),
+                network=list(range(len(list(self.net.parameters())))),
             )  # fmt: skip
         self.answer_all()
 

@@ -1,0 +1,77 @@
+"""Judges the files that the run wrote."""
+
+import math
+
+from grader.common.contract import WORKERS
+from grader.grading.checkpoint import agrees
+from grader.grading.checks.finding import Finding
+from grader.grading.evidence import Evidence, Missing
+
+MAX_WRITES = WORKERS - 2  # of one file between two updates; if all workers write it, the monitor may miss one write
+
+MAX_OTHER_ROUNDING = 0.001  # of an accuracy; computed again on the same machine, it differs by less
+
+
+def checkpoint(evidence: Evidence) -> Finding:
+    """model.pt is the state dict of the ResNet9(width=16) that the workers trained, after their last update"""
+    if not evidence.checkpoint:
+        return Finding(0, evidence.checkpoint.reason, "After training, on rank 0: training.save(net, args.output_dir).")
+    if any(evidence.checkpoint.is_after(worker.updates[-1]) for worker in evidence.workers):
+        return Finding(1, f"weights {evidence.checkpoint.weights:08x}, as after the last update")
+    earlier = [update.update for update in evidence.workers[0].updates if evidence.checkpoint.is_after(update)]
+    if earlier:
+        advice = "Save after the last epoch: the best test accuracy of several is no honest estimate."
+        return Finding(0, f"the weights as after update {earlier[-1]}, not the last", advice)
+    advice = "Save the state dict of the network that the workers trained, after its last update."
+    return Finding(0, "weights that the workers had after none of their updates", advice)
+
+
+def one_writer(evidence: Evidence) -> Finding:
+    """One worker writes the results"""
+    writers = {rank: worker.wrote() for rank, worker in enumerate(evidence.workers) if worker.wrote()}
+    shared = sorted({name for rank, names in writers.items() for name in names
+                     if sum(name in other for other in writers.values()) > 1})  # fmt: skip
+    advice = "Write on rank 0 alone: if hvd.rank() == 0."
+    if shared:
+        who = ", ".join(str(rank) for rank, names in writers.items() if shared[0] in names)
+        return Finding(0, f"{shared[0]} was written by workers {who}", advice)
+    often = {name: count for name, count in (evidence.run.outside.writes or {}).items() if count > MAX_WRITES}
+    if often:
+        name, count = max(often.items(), key=lambda item: item[1])
+        return Finding(0, f"{name} was written {count} times without an update in between", advice)
+    if not writers and not evidence.run.outside.writes:
+        return Finding(0, "no file was written", "Write model.pt and metrics.jsonl into args.output_dir, on rank 0.")
+    return Finding(1, f"written by worker {', '.join(map(str, writers)) or 0}")
+
+
+def metrics(evidence: Evidence) -> Finding:
+    """metrics.jsonl has a line an epoch, and its last test accuracy is what the grader measures"""
+    if not evidence.metrics:
+        reason = evidence.metrics.reason if isinstance(evidence.metrics, Missing) else "metrics.jsonl is empty"
+        return Finding(0, reason, "On rank 0, add a line after each epoch.")
+    reported = evidence.metrics[-1].test_accuracy
+    if not evidence.checkpoint:
+        return Finding(0, "there is no model.pt to compare with", "See the line on model.pt.")
+    seen = f"reported {reported:.2%} after {len(evidence.metrics)} epochs, measured {evidence.checkpoint.visible:.2%}"
+    if not agrees(reported, evidence.checkpoint.visible, evidence.visible_images):
+        return Finding(0, seen, "Sum hits over all workers' test images; average the BN statistics before you test.")
+    if _of_one_shard(evidence):
+        seen = f"{seen}; every epoch's accuracy is a number of hits among {_shard(evidence):,} test images"
+        return Finding(0, seen, "Add up the hits of all workers: correct = hvd.allreduce(correct, op=hvd.Sum).")
+    return Finding(1, seen)
+
+
+def _of_one_shard(evidence: Evidence) -> bool:
+    """Whether the reported accuracies look like those of one worker's test images, which may be near by chance.
+
+    Hits among a worker's images, divided by their number, are whole when multiplied by it. An accuracy on all images is
+    so by chance in one epoch of four. So all epochs must be so, and the last one must differ from what was measured.
+    """
+    hits = [line.test_accuracy * _shard(evidence) for line in evidence.metrics]
+    whole = all(math.isclose(hit, round(hit), abs_tol=1e-4) for hit in hits)
+    return whole and abs(evidence.metrics[-1].test_accuracy - evidence.checkpoint.visible) > MAX_OTHER_ROUNDING
+
+
+def _shard(evidence: Evidence) -> int:
+    """The number of test images that rank 0 has, if the workers share them."""
+    return -(-evidence.visible_images // WORKERS)

@@ -1,0 +1,61 @@
+"""Judges which images the workers used, and how many in an update."""
+
+import statistics
+from collections import Counter
+
+from grader.common.contract import WORKERS
+from grader.grading import shard_analysis
+from grader.grading.checks.finding import Finding
+from grader.grading.evidence import Evidence
+from grader.run.worker_log import Update
+
+MAX_SHARED_IMAGES = 0.02  # share of the images of one update; padding gives a few images to two workers
+MAX_REPEATED_IMAGES = 0.01  # share of the training images in one epoch; a padded sampler repeats a few
+MIN_COVERED_IMAGES = 0.97  # share of the training images in one epoch; a loader may drop the last, smaller batch
+MAX_UPDATES_WITH_TEST_IMAGES = 0.3  # share of the updates; one that measures with gradients does so once an epoch
+MAX_BATCH_DEVIATION = 0.03  # share of B, for a mean over all updates; the last batch of an epoch may be smaller
+
+OTHER_BATCH = f"B is the per-worker batch; the global batch is {WORKERS} times as large."
+
+
+def shards(evidence: Evidence) -> Finding:
+    """Each training image is used once an epoch, by one worker, in a new order each epoch"""
+    if (twice := shard_analysis.repeated_at_once(evidence.workers)) > MAX_SHARED_IMAGES:
+        advice = f"Give each worker its own {1 / WORKERS:.0%} of the shuffle: shard(order, hvd.rank(), hvd.size())."
+        return Finding(0, f"{twice:.0%} of an update's images are used by several workers", advice, certain=True)
+    if (tested := shard_analysis.updates_with_test_images(evidence.workers)) > MAX_UPDATES_WITH_TEST_IMAGES:
+        seen = f"test images were fetched to train on before {tested:.0%} of the updates"
+        return Finding(0, seen, "Train on the training images alone: test images only measure.", certain=True)
+    epochs = shard_analysis.epochs(evidence.workers, evidence.profile.train_images)
+    if not epochs:
+        return Finding(0, "less than an epoch was seen", "Let all workers use all training images once an epoch.")
+    covered, repeated = min(epoch.covered for epoch in epochs), max(epoch.repeated for epoch in epochs)
+    seen = f"an epoch uses {covered:.1%} of the training images, {repeated:.1%} more than once"
+    if repeated > MAX_REPEATED_IMAGES or covered < MIN_COVERED_IMAGES:
+        advice = "Together the workers must use all training images once an epoch: check rank and size in the shard."
+        return Finding(0, seen, advice)
+    if any(shard_analysis.same_order(worker, len(epochs)) for worker in evidence.workers):
+        advice = "Shuffle anew each epoch: shuffle(len(train), seed, epoch)."
+        return Finding(0.5, f"{seen}, always in the same order", advice)
+    return Finding(1, seen)
+
+
+def batch(evidence: Evidence) -> Finding:
+    """Each worker uses B images an update, in one batch or accumulated over several"""
+    wanted = evidence.profile.batch_size
+    updates = [update for worker in evidence.workers for update in worker.updates]
+    (images, calls), _ = Counter((len(update.images), update.calls) for update in updates).most_common(1)[0]
+    seen = f"{images} images an update in {calls} batch{'es' * (calls != 1)} on a worker; asked for: {wanted}"
+    if images == 0:
+        return _batch_on_average(updates, wanted)
+    if images % wanted or calls * wanted < images:
+        return Finding(0, seen, OTHER_BATCH)
+    return Finding(1, seen)
+
+
+def _batch_on_average(updates: list[Update], wanted: int) -> Finding:
+    """Judges a program that fetches images in larger pieces than an update uses, for example a whole epoch at once."""
+    images = statistics.fmean(len(update.images) for update in updates)
+    seen = f"{images:.4g} images an update on a worker, on average; asked for: {wanted}"
+    enough = abs(images - wanted) < MAX_BATCH_DEVIATION * wanted
+    return Finding(1, seen) if enough else Finding(0, seen, OTHER_BATCH)
