@@ -47,11 +47,27 @@ def repeated_at_once(workers: list[Worker]) -> float:
     return 1 - distinct / used if used else 0.0
 
 
-def updates_with_test_images(workers: list[Worker]) -> float:
-    """Return the largest share (0 to 1) of a worker's updates before which it fetched test images to train on."""
+def trained_on_test_images(workers: list[Worker]) -> float:
+    """Return the largest share (0 to 1) of a worker's updates that used test images in place of training images.
+
+    A program may fetch many training images at once. It then has updates before which nothing was fetched, and it is
+    not known which images an update used.
+    """
+    return max(map(_in_place_of_training_images, workers), default=0.0)
+
+
+def _in_place_of_training_images(worker: Worker) -> float:
+    others = [update for update in worker.updates if not update.images]
+    if not all(update.test_images for update in others):
+        return 0.0
+    return len(others) / max(1, len(worker.updates))
+
+
+def fetched_with_test_images(workers: list[Worker]) -> float:
+    """Return the largest share (0 to 1) of a worker's updates before which it fetched test images with gradients."""
     return max(
-        (sum(update.test_images > 0 for update in worker.updates) / len(worker.updates)
-         for worker in workers if worker.updates), default=0.0,
+        (sum(bool(update.images and update.test_images) for update in worker.updates) / max(1, len(worker.updates))
+         for worker in workers), default=0.0,
     )  # fmt: skip
 
 

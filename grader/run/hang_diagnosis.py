@@ -28,6 +28,7 @@ COLLECTIVES = {
     "join": "join",
     "shutdown": "the end of Horovod",
 }
+COMPILER = re.compile(r"/torch/_(dynamo|inductor)/")  # the files of torch.compile
 PUBLIC = re.compile(r"^(grouped_)?(allreduce|broadcast|allgather|alltoall|reducescatter)_?$")
 
 
@@ -63,6 +64,12 @@ def describe(seconds: float, updates: list[int], running: set[int], paths: RunPa
     parts += [f"{_workers(ended)} {'have' if len(ended) > 1 else 'has'} ended"] if ended else []
     mistake = _likely_mistake(list(positions.values()), updates, ended)
     return f"Stopped: no update for {seconds:.0f} s. {'; '.join(parts)}. {mistake}"
+
+
+def compiling(paths: RunPaths) -> bool:
+    """Return whether a worker is in torch.compile, by the last stack that its observer wrote."""
+    stacks = (_last_stack(paths, rank) for rank in range(WORKERS))
+    return any(COMPILER.search(frame.file) for stack in stacks for frame in stack)
 
 
 def _workers(ranks: list[int]) -> str:

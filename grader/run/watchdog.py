@@ -25,6 +25,7 @@ FIRST_UPDATES, FIRST_UPDATES_FACTOR = 2, 3
 # The patience is at least this many times the longest wait for an update so far. A worker is slow beside three that
 # keep the cores busy while they wait for it.
 LONGEST_WAIT_FACTOR = 5
+COMPILING_SECONDS = 300  # the patience with torch.compile, which takes four workers 100 s on two cores
 SEPARATE_UPDATES = 20  # a run whose workers are not connected by now will not connect them
 PROBE_IMAGES, PROBE_UPDATES = 64, 6  # these take one second on two slow cores, and an estimate needs no more
 SHARING_FACTOR = 1.4  # four workers on one machine take longer than one process with all its cores
@@ -66,7 +67,7 @@ class Watchdog:
         if updates != self.updates:
             self.longest_wait = max(self.longest_wait, seconds - self.last_update_at) if any(self.updates) else 0.0
             self.updates, self.last_update_at = updates, seconds
-        if seconds - self.last_update_at > self._patience():
+        if seconds - self.last_update_at > self._patience(paths):
             return hang_diagnosis.describe(seconds - self.last_update_at, updates, outside.running, paths)
         if seconds > self.limit_seconds:
             return (
@@ -80,8 +81,10 @@ class Watchdog:
             )
         return None
 
-    def _patience(self) -> float:
+    def _patience(self, paths: RunPaths) -> float:
         """How many seconds without an update are not yet a hang."""
+        if hang_diagnosis.compiling(paths):
+            return COMPILING_SECONDS
         if max(self.updates) < FIRST_UPDATES:
             return FIRST_UPDATES_FACTOR * self.patience_seconds
         return max(self.patience_seconds, LONGEST_WAIT_FACTOR * self.longest_wait)

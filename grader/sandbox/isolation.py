@@ -67,6 +67,7 @@ def environment(paths: RunPaths, home: str, threads: int) -> dict[str, str]:
     return {
         "PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "OMP_NUM_THREADS": str(threads),
         "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin take six times as long where other processes use the cores
+        "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # torch.compile would write more than a run may
         "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HOOKS),
         "GRADER_OBSERVE": str(paths.observe), "HOROVOD_TIMELINE": "DYNAMIC",
         **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},

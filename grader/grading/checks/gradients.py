@@ -23,7 +23,7 @@ MIN_COSINE = 0.98  # cosine; compressed gradients reach 0.999, another worker's 
 MIN_AUDITED = 6  # updates whose gradients were computed again
 MAX_SILENT = 0.25  # share of the questions; a worker that is slow to see one has lost its weights
 MIN_FITTING = 0.75  # share of the audited updates; with synchronised batch norm 0.98 fit
-MIN_CHANGE = 0.03  # cosine of the weights' change and the computed gradients; with Adam it is 0.1
+MIN_CHANGE = 0.004  # mean cosine of the weights' change and the computed gradients; chance gives 0.0004
 
 
 def averaged(evidence: Evidence) -> Finding:

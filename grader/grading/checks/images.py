@@ -12,7 +12,8 @@ from grader.run.worker_log import Update
 MAX_SHARED_IMAGES = 0.02  # share of the images of one update; padding gives a few images to two workers
 MAX_REPEATED_IMAGES = 0.01  # share of the training images in one epoch; a padded sampler repeats a few
 MIN_COVERED_IMAGES = 0.97  # share of the training images in one epoch; a loader may drop the last, smaller batch
-MAX_UPDATES_WITH_TEST_IMAGES = 0.3  # share of the updates; one that measures with gradients does so once an epoch
+MAX_UPDATES_ON_TEST_IMAGES = 0.05  # share of the updates that use test images in place of training images
+MAX_UPDATES_BESIDE_TEST_IMAGES = 0.3  # share of the updates; one that measures with gradients does so once an epoch
 MAX_BATCH_DEVIATION = 0.03  # share of B, for a mean over all updates; the last batch of an epoch may be smaller
 
 OTHER_BATCH = f"B is the per-worker batch; the global batch is {WORKERS} times as large."
@@ -23,8 +24,8 @@ def shards(evidence: Evidence) -> Finding:
     if (twice := shard_analysis.repeated_at_once(evidence.workers)) > MAX_SHARED_IMAGES:
         advice = f"Give each worker its own {1 / WORKERS:.0%} of the shuffle: shard(order, hvd.rank(), hvd.size())."
         return Finding(0, f"{twice:.0%} of an update's images are used by several workers", advice, certain=True)
-    if (tested := shard_analysis.updates_with_test_images(evidence.workers)) > MAX_UPDATES_WITH_TEST_IMAGES:
-        seen = f"test images were fetched to train on before {tested:.0%} of the updates"
+    if (tested := _trained_on_test_images(evidence)) > 0:
+        seen = f"{tested:.0%} of the updates train on test images"
         return Finding(0, seen, "Train on the training images alone: test images only measure.", certain=True)
     epochs = shard_analysis.epochs(evidence.workers, evidence.profile.train_images)
     if not epochs:
@@ -38,6 +39,15 @@ def shards(evidence: Evidence) -> Finding:
         advice = "Shuffle anew each epoch: shuffle(len(train), seed, epoch)."
         return Finding(0.5, f"{seen}, always in the same order", advice)
     return Finding(1, seen)
+
+
+def _trained_on_test_images(evidence: Evidence) -> float:
+    """The share of the updates that train on test images, or 0 if it is too small to say so."""
+    instead = shard_analysis.trained_on_test_images(evidence.workers)
+    beside = shard_analysis.fetched_with_test_images(evidence.workers)
+    if instead <= MAX_UPDATES_ON_TEST_IMAGES and beside <= MAX_UPDATES_BESIDE_TEST_IMAGES:
+        return 0.0
+    return max(instead, beside)
 
 
 def batch(evidence: Evidence) -> Finding:

@@ -56,7 +56,7 @@ ONE_MISTAKE = {
     "gradients that do not fit the images": (
         "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 14 + (0.1,) * 6, changes=(0.6,) * 20)}),
     "weights that do not follow the gradients": (
-        "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 20, changes=(0.01,) * 20)}),
+        "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 20, changes=(0.001,) * 20)}),
     "an answer that was not promised": (
         "averaged", {"audit": Audit(asked=20, false=1, agreement=(0.8,) * 19, changes=(0.6,) * 19)}),
     "many questions without an answer": (
@@ -70,8 +70,9 @@ ONE_MISTAKE = {
         "same_start", {"workers": workers(lambda r, u: {"weights": 99} if r == 2 and u.update == 5 else {})}),
     "equal shards": ("shards", {"workers": workers(lambda r, u: {"images": [1, 2, 3, 4]})}),
     "a batch divided by the number of workers": ("batch", {"profile": dataclasses.replace(PROFILE, batch_size=16)}),
-    "test images in every other epoch": (
-        "shards", {"workers": workers(lambda r, u: {"test_images": 4 if u.update > 10 else 0})}),
+    "test images mixed with training images": ("shards", {"workers": workers(lambda r, u: {"test_images": 4})}),
+    "test images in some updates": (
+        "shards", {"workers": workers(lambda r, u: {"images": [], "test_images": 4} if u.update > 18 else {})}),
     "updates that differ in number": ("ends", {"workers": [*workers()[:3], shorter(workers()[3], 18)]}),
     "the accuracy of one worker's images": (
         "metrics", {"metrics": [metrics(1, test_accuracy=0.4), metrics(2, test_accuracy=0.604)],

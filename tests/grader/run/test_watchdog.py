@@ -1,5 +1,6 @@
 """These tests are about when a run is stopped, and about how long it may make no update before that."""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -31,6 +32,14 @@ def test_one_minute_may_pass_before_each_of_the_first_two_updates(check):
     assert check(60, 1, 1, 1, 0) is None
     assert check(119, 1, 1, 1, 0) is None
     assert check(121, 1, 1, 1, 0).startswith("Stopped: no update for 61 s.")
+
+
+def test_a_worker_that_compiles_its_network_has_five_minutes(check, tmp_path):
+    frames = [["/lib/torch/_inductor/codecache.py", 1, "load"], ["train.py", 9, "<module>"]]
+    RunPaths(tmp_path).stack(2).write_text(json.dumps(frames) + "\n")
+    assert check(1, 0) is None
+    assert check(299, 0) is None
+    assert "no update for 301 s" in check(301, 0)
 
 
 def test_a_run_with_fast_updates_is_stopped_after_20_s_without_one(check):

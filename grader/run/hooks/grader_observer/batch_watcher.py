@@ -2,22 +2,30 @@
 
 import torch
 
+from .helper_fetches import HelperFetches
+
 
 class BatchWatcher:
-    """Collects the indices of the images that the program fetches, batch by batch."""
+    """Collects the indices of the images that the program and its helpers fetch, batch by batch."""
 
-    def __init__(self):
+    def __init__(self, helpers: HelperFetches):
+        self.helpers = helpers
         self.trained = Fetched()  # of the training images
         self.tested = Fetched()  # of the test images
 
     def note(self, name: str, indices: torch.Tensor) -> None:
-        """Take the arguments of the course's audit event `cifar.batch`."""
+        """Take the arguments of the course's audit event `cifar.batch`. It may occur in a helper process."""
+        add = self.helpers.add if self.helpers.in_helper() else self._add
+        add(name, torch.is_grad_enabled(), indices.tolist())
+
+    def _add(self, name: str, with_gradients: bool, indices: list[int]) -> None:
         fetched = self.trained if name == "train" else self.tested
-        batches = fetched.with_gradients if torch.is_grad_enabled() else fetched.without_gradients
-        batches.append(indices.tolist())
+        (fetched.with_gradients if with_gradients else fetched.without_gradients).append(indices)
 
     def any(self) -> bool:
         """Return whether any batch of training images was fetched since the last call of `take`."""
+        for fetch in self.helpers.take():
+            self._add(fetch.name, fetch.with_gradients, fetch.indices)
         return self.trained.any()
 
     def take(self) -> tuple[list[list[int]], int]:

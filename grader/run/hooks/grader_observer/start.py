@@ -9,6 +9,7 @@ import atexit
 import os
 import sys
 
+from .helper_fetches import HelperFetches
 from .log_writer import LogWriter
 from .output_watcher import OutputWatcher
 from .stack_sampler import StackSampler
@@ -19,8 +20,21 @@ def observe(folder: str, rank: int) -> None:
     try:
         log = LogWriter(folder, rank)
     except FileExistsError:  # this is a helper process of a worker that is observed already
+        observe_helper(folder, rank)
         return
     observe_updates(folder, rank, log, StackSampler(log.write_stack))
+
+
+def observe_helper(folder: str, rank: int) -> None:
+    """Note the images that this process fetches for a worker."""
+    helpers = HelperFetches(folder, rank)
+
+    def audit(event: str, args: tuple) -> None:
+        if event == "cifar.batch":
+            name, indices = args
+            helpers.add(name, sys.modules["torch"].is_grad_enabled(), indices.tolist())
+
+    sys.addaudithook(audit)
 
 
 def observe_updates(folder: str, rank: int, log: LogWriter, sampler: StackSampler) -> None:
@@ -31,6 +45,7 @@ def observe_updates(folder: str, rank: int, log: LogWriter, sampler: StackSample
     from torch.nn.modules.module import register_module_forward_pre_hook
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
+    from .batch_watcher import BatchWatcher
     from .horovod_state import switch_timeline
     from .update_probe import UpdateProbe
     from .weights_keeper import WeightsKeeper
@@ -41,14 +56,15 @@ def observe_updates(folder: str, rank: int, log: LogWriter, sampler: StackSample
 
     def audit(event: str, args: tuple) -> None:
         if event == "cifar.batch":
-            probe.batches.note(*args)
+            batches.note(*args)
         elif event == "os.rename":
             output.note_rename(*args)
         elif event == "open":
             output.note_open(*args)
 
     output = OutputWatcher(os.path.join(os.path.dirname(folder), "output"))
-    probe = UpdateProbe(log, output, WeightsKeeper(folder, rank), after_update)
+    batches = BatchWatcher(HelperFetches(folder, rank))
+    probe = UpdateProbe(log, output, batches, WeightsKeeper(folder, rank), after_update)
     sys.addaudithook(audit)
     register_optimizer_step_pre_hook(probe.before_step)
     register_optimizer_step_post_hook(probe.after_step)

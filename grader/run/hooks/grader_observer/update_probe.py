@@ -19,10 +19,11 @@ class UpdateProbe:
     """Follows the steps of all optimizers. `after_update` is called with the number of each update."""
 
     def __init__(
-        self, log: LogWriter, output: OutputWatcher, keeper: WeightsKeeper, after_update: Callable[[int], None]
-    ):
+        self, log: LogWriter, output: OutputWatcher, batches: BatchWatcher, keeper: WeightsKeeper,
+        after_update: Callable[[int], None],
+    ):  # fmt: skip
         self.log, self.output, self.keeper, self.after_update = log, output, keeper, after_update
-        self.batches, self.gradients = BatchWatcher(), GradientProbe()
+        self.batches, self.gradients = batches, GradientProbe()
         self.networks = NetworkWatcher(self.gradients, keeper)
         self.updates = 0
         self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
