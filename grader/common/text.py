@@ -54,6 +54,11 @@ def for_csv(value: object) -> str:
     return f"'{text}" if unicodedata.normalize("NFKC", text).strip().startswith(FORMULA) else text
 
 
+def in_words(name: str, numbers: list[int]) -> str:
+    """Return numbered things in words, for example "worker 2" or "workers 0, 3"."""
+    return f"{name}{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers))}"
+
+
 def quoted(name: str) -> str:
     """A name for a message: short, and in ASCII, so that it cannot look like another name."""
     return ascii(name if len(name) <= MAX_NAME else f"{name[:MAX_NAME]}...")

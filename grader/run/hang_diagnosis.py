@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from grader.common import untrusted
 from grader.common.contract import WORKERS
-from grader.common.text import one_line
+from grader.common.text import in_words, one_line
 from grader.run.hooks.grader_observer.log_format import Frame
 from grader.sandbox.run_paths import RunPaths
 
@@ -47,7 +47,7 @@ class Position:
         several = len(ranks) > 1
         wait, are = ("wait", "are") if several else ("waits", "is")
         doing = f"{wait} for {self.waits_for}" if self.waits_for else f"{are} in no collective"
-        return f"{_workers(ranks)} {doing}{where} after update {self.updates}"
+        return f"{in_words('worker', ranks)} {doing}{where} after update {self.updates}"
 
 
 def describe(seconds: float, updates: list[int], running: set[int], paths: RunPaths) -> str:
@@ -61,7 +61,7 @@ def describe(seconds: float, updates: list[int], running: set[int], paths: RunPa
     for rank, where in positions.items():
         ranks_by_position[where].append(rank)
     parts = [where.describe(ranks) for where, ranks in ranks_by_position.items()]
-    parts += [f"{_workers(ended)} {'have' if len(ended) > 1 else 'has'} ended"] if ended else []
+    parts += [f"{in_words('worker', ended)} {'have' if len(ended) > 1 else 'has'} ended"] if ended else []
     mistake = _likely_mistake(list(positions.values()), updates, ended)
     return f"Stopped: no update for {seconds:.0f} s. {'; '.join(parts)}. {mistake}"
 
@@ -70,10 +70,6 @@ def compiling(paths: RunPaths) -> bool:
     """Return whether a worker is in torch.compile, by the last stack that its observer wrote."""
     stacks = (_last_stack(paths, rank) for rank in range(WORKERS))
     return any(COMPILER.search(frame.file) for stack in stacks for frame in stack)
-
-
-def _workers(ranks: list[int]) -> str:
-    return f"worker{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}"
 
 
 def _likely_mistake(positions: list[Position], updates: list[int], ended: list[int]) -> str:

@@ -228,8 +228,10 @@ def every(names: list[str]) -> set[str]:
 
 
 def lost_lines(outcome: Outcome) -> set[str]:
-    """Return the lines without full points."""
-    return {row["id"] for row in outcome.rows if row["points"] < row["max"]}
+    """Return the lines without full points. After an end that was not well, those that were not judged do not count."""
+    trained = any(row["status"] != "not_judged" for row in outcome.rows[1:])
+    return {row["id"] for row in outcome.rows
+            if row["points"] < row["max"] and not (trained and row["status"] == "not_judged")}  # fmt: skip
 
 
 def grader_hash() -> str:

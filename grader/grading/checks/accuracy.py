@@ -17,7 +17,7 @@ LAST_LOSSES = 5  # updates whose mean loss is told
 def target(evidence: Evidence) -> Finding:
     """The network reaches the target on test images that the run never saw"""
     if not evidence.checkpoint:
-        return Finding(0, "there is no model.pt to test", "See the line on model.pt.")
+        return Finding(0, f"nothing to test: {evidence.checkpoint.reason}", "See the line on model.pt.")
     updates = (update for worker in evidence.workers for update in worker.updates)
     if not any(map(evidence.checkpoint.is_after, updates)):
         return Finding(0, "model.pt holds other weights than the workers trained", "See the line on model.pt.")

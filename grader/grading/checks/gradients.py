@@ -4,6 +4,7 @@ import math
 import statistics
 
 from grader.common.contract import WORKERS
+from grader.common.text import in_words
 from grader.grading import gradient_analysis
 from grader.grading.checks.finding import Finding
 from grader.grading.evidence import Evidence
@@ -61,11 +62,12 @@ def _at_work(evidence: Evidence) -> Finding | None:
     if len(used) < WORKERS or not any(used.values()):
         return None  # the run was too short to measure the CPU time of its workers
     mean = statistics.fmean(used.values())
-    idle = [str(rank) for rank, seconds in used.items() if seconds < MIN_CPU_TIME * mean]
+    idle = [rank for rank, seconds in used.items() if seconds < MIN_CPU_TIME * mean]
     if not idle:
         return None
     seen = "seconds of CPU by worker: " + ", ".join(f"{used[rank]:.0f}" for rank in sorted(used))
-    return Finding(0, seen, f"Worker {', '.join(idle)} hardly computes: every worker must train on its own shard.")
+    who = in_words("worker", idle).capitalize()
+    return Finding(0, seen, f"{who} hardly computed: every worker must train on its own shard.")
 
 
 def _applied(evidence: Evidence) -> Finding:
@@ -128,10 +130,10 @@ def same_start(evidence: Evidence) -> Finding:
     """All workers start from the same weights, and hold the same after every update"""
     updates = min(len(worker.updates) for worker in evidence.workers)
     starts = [worker.first.start for worker in evidence.workers]
-    odd = [str(rank) for rank, value in enumerate(starts) if value != starts[0]]
+    odd = [rank for rank, value in enumerate(starts) if value != starts[0]]
     if odd:
         advice = "Call hvd.broadcast_parameters(net.state_dict(), root_rank=0) before the first update."
-        return Finding(0, f"worker {', '.join(odd)} started from other weights than worker 0", advice)
+        return Finding(0, f"{in_words('worker', odd)} started from other weights than worker 0", advice)
     if differ := gradient_analysis.first_difference(evidence.workers):
         advice = "All workers must apply the same gradient with the same rate, and optimizers with the same state."
         return Finding(0, f"same start, but weights differ between workers after update {differ}", advice)

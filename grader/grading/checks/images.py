@@ -16,8 +16,6 @@ MAX_UPDATES_ON_TEST_IMAGES = 0.05  # share of the updates that use test images i
 MAX_UPDATES_BESIDE_TEST_IMAGES = 0.3  # share of the updates; one that measures with gradients does so once an epoch
 MAX_BATCH_DEVIATION = 0.03  # share of B, for a mean over all updates; the last batch of an epoch may be smaller
 
-OTHER_BATCH = f"B is the per-worker batch; the global batch is {WORKERS} times as large."
-
 
 def shards(evidence: Evidence) -> Finding:
     """Each training image is used once an epoch, by one worker, in a new order each epoch"""
@@ -59,8 +57,17 @@ def batch(evidence: Evidence) -> Finding:
     if images == 0:
         return _batch_on_average(updates, wanted)
     if images % wanted or calls * wanted < images:
-        return Finding(0, seen, OTHER_BATCH)
+        return Finding(0, seen, _other_batch(images, wanted))
     return Finding(1, seen)
+
+
+def _other_batch(images: float, wanted: int) -> str:
+    """What to change if a worker uses another number of images than it was asked to."""
+    if abs(images * WORKERS - wanted) < WORKERS:
+        return f"--batch-size is the batch of one worker: do not divide it by {WORKERS}."
+    if images >= WORKERS * wanted:
+        return f"--batch-size is the batch of one worker: it must not use the images of all {WORKERS}."
+    return "Use args.batch_size images in each update of a worker."
 
 
 def _batch_on_average(updates: list[Update], wanted: int) -> Finding:
@@ -68,4 +75,4 @@ def _batch_on_average(updates: list[Update], wanted: int) -> Finding:
     images = statistics.fmean(len(update.images) for update in updates)
     seen = f"{images:.4g} images an update on a worker, on average; asked for: {wanted}"
     enough = abs(images - wanted) < MAX_BATCH_DEVIATION * wanted
-    return Finding(1, seen) if enough else Finding(0, seen, OTHER_BATCH)
+    return Finding(1, seen) if enough else Finding(0, seen, _other_batch(images, wanted))

@@ -12,6 +12,7 @@ MIN_WARMUP = 0.02  # share of the updates before the highest rate; the task asks
 MIN_TO_MISS_WARMUP = 0.25  # share of the updates; a rate that is constant for so long is not warmed up
 MIN_SCALING = WORKERS / 2  # times the base rate; the task asks for WORKERS, and smaller rates may reach the target
 MIN_EPOCHS_FOR_SHAPE = 3  # epochs of a run; in a shorter one a warmup may last into the last epoch
+MAX_SCALING_TWICE = 2 * WORKERS * WORKERS  # times the base rate; more is another mistake
 MAX_SCALING = WORKERS * 2.5  # times the base rate; a rate that is scaled twice is WORKERS * WORKERS times it
 
 
@@ -76,6 +77,8 @@ def _scaling(evidence: Evidence, peak: float) -> str:
     times = peak * max(1, summed) / BASE_RATE
     if times < MIN_SCALING:
         return f"Scale the rate: {WORKERS} workers' batch is {WORKERS} times as large, so base rate times hvd.size()."
+    if times > MAX_SCALING_TWICE:
+        return f"The updates are {times:,.0f} times those of the base rate: use {WORKERS} times {BASE_RATE}."
     if times > MAX_SCALING:
         return f"The updates are {times:.0f} times those of the base rate: is the rate scaled twice?"
     return ""

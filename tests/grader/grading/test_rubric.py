@@ -9,7 +9,7 @@ import pytest
 from grader.common.contract import BASE_RATE
 from grader.grading.audit import Audit
 from grader.grading.checkpoint import Measured
-from grader.grading.checks import launch
+from grader.grading.error_messages import last_error
 from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, judge
 from grader.grading.rubric import PASS_NEEDS, RUBRIC
@@ -305,16 +305,14 @@ def test_the_cause_of_a_crash_is_found_among_the_lines_of_the_launcher():
         "[0]<stderr>:Terminated",
         "RuntimeError: Horovod detected that one or more processes exited with non-zero status",
     ])  # fmt: skip
-    assert launch._last_error(log) == "Worker 1 said: ZeroDivisionError: division by zero"
-    assert launch._last_error("[2]<stderr>:train.py: no data folder D.") == "Worker 2 said: train.py: no data folder D."
-    assert "by hand" in launch._last_error("")
+    assert last_error(log) == "Worker 1 said: ZeroDivisionError: division by zero (train.py, line 9)"
+    assert last_error("[2]<stderr>:train.py: no data folder D.") == "Worker 2 said: train.py: no data folder D."
+    assert "by hand" in last_error("")
 
 
 def test_a_consequence_of_a_crash_is_not_its_cause():
     shut = "[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of ..."
-    assert launch._last_error(f"[1]<stderr>:KeyError: 'lr'\n{shut}") == "Worker 1 said: KeyError: 'lr'"
-    assert launch._last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
-    told = launch._last_error(
-        f"[1]<stderr>:    assert self._allreduce_delay[p] > 0\n[1]<stderr>:AssertionError\n{shut}"
-    )
+    assert last_error(f"[1]<stderr>:KeyError: 'lr'\n{shut}") == "Worker 1 said: KeyError: 'lr'"
+    assert last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
+    told = last_error(f"[1]<stderr>:    assert self._allreduce_delay[p] > 0\n[1]<stderr>:AssertionError\n{shut}")
     assert "Step the optimizer that hvd.DistributedOptimizer returned" in told

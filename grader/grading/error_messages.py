@@ -1,0 +1,51 @@
+"""Finds in a run's output what went wrong."""
+
+import re
+
+from cifar.support.horovodrun import LogLine, read_line
+from grader.common.text import in_words
+
+MAX_ERROR_LENGTH = 300  # characters of a worker's error message; one line of the report
+UNEVEN = "All workers must make the same number of updates: give each equally many batches."
+LAUNCHERS_OWN = ("Traceback", "Terminated", "During handling")  # such lines do not say what went wrong
+SHUT_DOWN = "Horovod has been shut down"  # what the other workers say when one has ended or failed
+ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
+PLACE = re.compile(r'\s+File "([^"]+)", line (\d+)')
+NOT_THE_LEARNERS = re.compile(r"site-packages|lib/python3|/cifar/|<|/horovod/")  # in the path of a file
+SIGNALLED = re.compile(r"^Process (\d) exit with status code (-9|137)\b", re.MULTILINE)
+CAUSES = {  # a pattern that Horovod's error leaves in the log, and the advice that helps
+    r"_allreduce_delay|backward_passes_per_step": "Step the optimizer that hvd.DistributedOptimizer returned.",
+}
+
+
+def last_error(log: str) -> str:
+    """Return the last error that a worker printed, with its place in the learner's program.
+
+    The launcher's own lines and mere consequences are left out.
+    """
+    lines = [line for line in map(read_line, log.split("\n")) if line.stream == "stderr"]
+    said = [(number, line) for number, line in enumerate(lines)
+            if re.match(r"\S", line.text) and not line.text.startswith(LAUNCHERS_OWN)]  # fmt: skip
+    errors = [(number, line) for number, line in said if ERROR.match(line.text)] or said
+    causes = [(number, line) for number, line in errors if SHUT_DOWN not in line.text]
+    if killed := SIGNALLED.search(log):
+        return f"Worker {killed[1]} was killed, by the program itself or because it used too much memory."
+    if not errors:
+        return "The workers said nothing of it: run the command by hand."
+    if not causes:
+        waited = in_words("worker", sorted({line.rank for _, line in errors})).capitalize()
+        return f"{waited} still waited for the others when one of them ended. {UNEVEN}"
+    number, line = causes[-1]
+    known = [advice for pattern, advice in CAUSES.items() if re.search(pattern, log)]
+    return " ".join(
+        [f"Worker {line.rank} said: {line.text[:MAX_ERROR_LENGTH]}{_place(lines[:number], line.rank)}", *known]
+    )
+
+
+def _place(before: list[LogLine], rank: int) -> str:
+    """Return the last place in the learner's own files that a worker's traceback names, or an empty text."""
+    for line in reversed(before):
+        found = PLACE.match(line.text) if line.rank == rank else None
+        if found and not NOT_THE_LEARNERS.search(found[1]):
+            return f" ({found[1].rsplit('/', 1)[-1]}, line {found[2]})"
+    return ""
