@@ -18,6 +18,7 @@ from grader.sandbox.isolation import Isolation
 from grader.sandbox.run_paths import RunPaths
 from grader.submission import intake
 from grader.submission.archives import SubmissionError
+from grader.submission.worth_a_look import worth_a_look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,4 +68,5 @@ def _record(options: CheckOptions, paths: RunPaths, found: evidence.Evidence) ->
         seconds=found.run.seconds, versions=grade.versions(), source_sha256=intake.source_hash(paths.source),
         cpu_seconds=found.run.outside.cpu_seconds,
         secret_accuracy=found.checkpoint.secret if found.checkpoint else None, audit=found.audit,
+        worth_a_look=worth_a_look(paths.source),
     )  # fmt: skip

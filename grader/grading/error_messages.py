@@ -8,7 +8,8 @@ from grader.common.text import in_words
 MAX_ERROR_LENGTH = 300  # characters of a worker's error message; one line of the report
 UNEVEN = "All workers must make the same number of updates: give each equally many batches."
 LAUNCHERS_OWN = ("Traceback", "Terminated", "During handling")  # such lines do not say what went wrong
-SHUT_DOWN = "Horovod has been shut down"  # what the other workers say when one has ended or failed
+# What the other workers say when one has ended or failed.
+CONSEQUENCES = re.compile(r"Horovod has been shut down|Connection (reset|closed) by peer")
 ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 PLACE = re.compile(r'\s+File "([^"]+)", line (\d+)')
 NOT_THE_LEARNERS = re.compile(r"site-packages|lib/python3|/cifar/|<|/horovod/")  # in the path of a file
@@ -27,7 +28,7 @@ def last_error(log: str) -> str:
     said = [(number, line) for number, line in enumerate(lines)
             if re.match(r"\S", line.text) and not line.text.startswith(LAUNCHERS_OWN)]  # fmt: skip
     errors = [(number, line) for number, line in said if ERROR.match(line.text)] or said
-    causes = [(number, line) for number, line in errors if SHUT_DOWN not in line.text]
+    causes = [(number, line) for number, line in errors if not CONSEQUENCES.search(line.text)]
     if killed := SIGNALLED.search(log):
         return f"Worker {killed[1]} was killed, by the program itself or because it used too much memory."
     if not errors:

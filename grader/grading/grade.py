@@ -40,7 +40,8 @@ class RunRecord:
     """The record says how a grade was measured.
 
     The key is kept as its SHA-256, because it may be the instructor's secret. `cpu_seconds` has the seconds by rank.
-    `audit` is what the questions to the workers have shown.
+    `audit` is what the questions to the workers have shown. `worth_a_look` names lines of the program that an
+    instructor may want to read.
     `secret_accuracy` (0 to 1) is the accuracy on the images that the run never saw, or None if it was not measured.
     """
 
@@ -53,6 +54,7 @@ class RunRecord:
     cpu_seconds: dict[int, float]
     secret_accuracy: float | None
     audit: Audit = field(default_factory=Audit)
+    worth_a_look: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -43,11 +43,12 @@ def grade_notebook(
     rebuilt = rebuild.rebuild(course, submission)
     cells = _known_grade_cells(rebuilt)
     lines = _grade_exercises(course, rebuilt, cells, isolation)
-    problems, passed = list(rebuilt.problems.values()), None
+    problems, passed, look = list(rebuilt.problems.values()), None, []
     if FOUR_WORKERS in cells:
         lines += _grade_program(cells[FOUR_WORKERS], submission, report)
         problems += [submission.program_problem] if submission.program_problem else []
         passed = bool(report and report.report["passed"])
+        look = report.report["record"]["worth_a_look"] if report and report.report["record"] else []
     problems += _execute_answers(rebuilt.notebook, isolation)
     for text in reversed(problems):
         rebuild.add_note(rebuilt.notebook, text)
@@ -55,7 +56,7 @@ def grade_notebook(
     graded, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - started
     grade = Record(
         source=submission.source, profile=profile, lines=lines, problems=problems, passed=passed, graded=graded,
-        seconds=round(seconds, 2),
+        seconds=round(seconds, 2), worth_a_look=look,
     )  # fmt: skip
     record.save(grade, course.record(*submission.id))
     return grade

@@ -27,7 +27,8 @@ class Record(BaseModel, frozen=True):
     """The grade of one submission.
 
     `source` is the hash of what was submitted. `passed` says whether the four-worker run passed on `profile`; it is
-    None in an assignment without a four-worker program.
+    None in an assignment without a four-worker program. `worth_a_look` has lines of the program that an instructor may
+    want to read.
     """
 
     source: str
@@ -37,6 +38,7 @@ class Record(BaseModel, frozen=True):
     passed: bool | None
     graded: str  # the time of grading, in ISO 8601
     seconds: float
+    worth_a_look: list[str] = []
     schema_: Literal[1] = 1
 
     @property

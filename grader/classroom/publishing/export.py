@@ -50,7 +50,7 @@ def export(course: Course) -> tuple[Path, Path]:
     with course.gradebook as gradebook:
         plugin.export(gradebook)
     Path(plugin.to).replace(table)
-    write_whole(summary, page(cells(course)))
+    write_whole(summary, page(cells(course), looks(course)))
     return table, summary
 
 
@@ -82,9 +82,19 @@ def _most_common(mistakes: Sequence[list[str]]) -> list[tuple[str, int]]:
     return [(examples[name][:MAX_MISTAKE], count) for name, count in counts.most_common(MAX_MISTAKES)]
 
 
-def page(cells: list[Cell]) -> str:
+def looks(course: Course) -> dict[str, list[str]]:
+    """The lines of programs that are worth a look, by student and assignment."""
+    grades = {(student, name): record.load(course.record(student, name)) for student, name in course.graded}
+    return {
+        f"{student}, {name}": list(map(one_line, grade.worth_a_look))
+        for (student, name), grade in sorted(grades.items()) if grade and grade.worth_a_look
+    }  # fmt: skip
+
+
+def page(cells: list[Cell], looks: dict[str, list[str]]) -> str:
     """The summary as one HTML page."""
-    return template("summary.html").render(cells=[(cell, _in_words(cell), _picture(cell)) for cell in cells])
+    shown = [(cell, _in_words(cell), _picture(cell)) for cell in cells]
+    return template("summary.html").render(cells=shown, looks=looks)
 
 
 def _in_words(cell: Cell) -> str:

@@ -35,7 +35,7 @@ def one_writer(evidence: Evidence) -> Finding:
     advice = "Write on rank 0 alone: if hvd.rank() == 0."
     if shared:
         who = ", ".join(str(rank) for rank, names in writers.items() if shared[0] in names)
-        return Finding(0, f"{shared[0]} was written by workers {who}", advice)
+        return Finding(0, f"{shared[0]} was written by workers {who}", advice, certain=True)
     often = {name: count for name, count in (evidence.run.outside.writes or {}).items() if count > MAX_WRITES}
     if often:
         name, count = max(often.items(), key=lambda item: item[1])

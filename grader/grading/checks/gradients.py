@@ -62,7 +62,7 @@ def _at_work(evidence: Evidence) -> Finding | None:
     if len(used) < WORKERS or not any(used.values()):
         return None  # the run was too short to measure the CPU time of its workers
     mean = statistics.fmean(used.values())
-    idle = [rank for rank, seconds in used.items() if seconds < MIN_CPU_TIME * mean]
+    idle = [rank for rank, seconds in sorted(used.items()) if seconds < MIN_CPU_TIME * mean]
     if not idle:
         return None
     seen = "seconds of CPU by worker: " + ", ".join(f"{used[rank]:.0f}" for rank in sorted(used))
@@ -83,7 +83,8 @@ def _applied(evidence: Evidence) -> Finding:
         return Finding(1, f"applied the mean at {len(steps)} of {updates} updates, {scale:.2g} times its length")
     seen = f"not the mean at {len(wrong)} of {updates} updates, first at update {wrong[0].update}"
     if all(step.cosine_to_own > MIN_COSINE for step in wrong):
-        return Finding(0, f"{seen}: each worker applied its own gradient", "Step the wrapped optimizer, not the base.")
+        advice = "Step the optimizer that hvd.DistributedOptimizer returned."
+        return Finding(0, f"{seen}: each worker applied its own gradient", advice)
     if all(step.cosine_to_rank0 > MIN_COSINE for step in wrong):
         return Finding(0, f"{seen}: all applied worker 0's gradient", "Average gradients: hvd.allreduce, no broadcast.")
     return Finding(0, seen, "Average every parameter's gradient over the workers before each step.")
@@ -132,7 +133,7 @@ def same_start(evidence: Evidence) -> Finding:
     starts = [worker.first.start for worker in evidence.workers]
     odd = [rank for rank, value in enumerate(starts) if value != starts[0]]
     if odd:
-        advice = "Call hvd.broadcast_parameters(net.state_dict(), root_rank=0) before the first update."
+        advice = "Call hvd.broadcast_parameters(net.state_dict(), root_rank=0) when nothing else changes the weights."
         return Finding(0, f"{in_words('worker', odd)} started from other weights than worker 0", advice)
     if differ := gradient_analysis.first_difference(evidence.workers):
         advice = "All workers must apply the same gradient with the same rate, and optimizers with the same state."

@@ -167,6 +167,12 @@ def test_the_summary_shows_every_graded_cell(graded: Graded):
     assert 'alt="Distribution' in text
 
 
+def test_the_summary_names_the_lines_that_are_worth_a_look(graded: Graded):
+    text = (graded.course.root / "export" / "summary.html").read_text()
+    assert "Programs that are worth a look" in text
+    assert "<li><code>train.py, line " in text
+
+
 def copy(graded: Graded, target: Path) -> Course:
     """Return the graded course for a test that changes it."""
     shutil.copytree(graded.course.root, target, ignore=shutil.ignore_patterns("harness"))

@@ -1,0 +1,58 @@
+"""Names the lines of a program that an instructor may want to read. They cost no points, and nothing is executed.
+
+A program that looks into the memory, starts or ends processes, or names the grader's own files may have a good reason.
+"""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.common.text import one_line
+
+MAX_LINES = 20  # of one submission that are named
+MAX_LENGTH = 100  # characters of a line that are shown
+MODULES = {"ctypes", "gc", "grader_observer", "inspect", "psutil", "signal", "sitecustomize", "socket", "subprocess"}
+ATTRIBUTES = {
+    "os": {"_exit", "environ", "execv", "fork", "getppid", "kill", "killpg", "spawnv", "system"},
+    "sys": {"_current_frames", "_getframe", "addaudithook", "modules", "setprofile", "settrace"},
+}  # by module
+CALLS = {"__import__", "compile", "eval", "exec"}
+TEXTS = ("/proc", "GRADER_", "challenges", "grader_observer")
+
+
+def worth_a_look(folder: Path) -> list[str]:
+    """Return the lines, for example "train.py, line 12: os.kill(pid, 9)"."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8", errors="replace")
+        lines = text.splitlines()
+        for number in sorted(set(_numbers(text))):
+            code = lines[number - 1].strip() if number <= len(lines) else ""
+            found.append(one_line(f"{path.relative_to(folder)}, line {number}: {code}", MAX_LENGTH))
+    return found[:MAX_LINES]
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """The numbers of the lines that are worth a look. There are none in a program that Python cannot read."""
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in nodes:
+        if _is_worth_a_look(node):
+            yield node.lineno
+
+
+def _is_worth_a_look(node: ast.AST) -> bool:
+    match node:
+        case ast.Import(names=names):
+            return any(name.name.partition(".")[0] in MODULES for name in names)
+        case ast.ImportFrom(module=str(module), names=names):
+            return module.partition(".")[0] in MODULES or any(name.name in ATTRIBUTES.get(module, ()) for name in names)
+        case ast.Attribute(value=ast.Name(id=module), attr=name):
+            return name in ATTRIBUTES.get(module, ())
+        case ast.Call(func=ast.Name(id=name)):
+            return name in CALLS
+        case ast.Constant(value=str(text)):
+            return any(part in text for part in TEXTS)
+    return False
