@@ -22,21 +22,24 @@ LOOP = "    loss = training.train_epoch(net, optimizer, scheduler, data, CrossEn
 STYLES = {
     "hooks_of_its_own": [["optimizer = SGD(", """seen = []
 torch.nn.modules.module.register_module_forward_hook(lambda module, args, output: seen.append(type(module)))
+def clip(weight):
+    weight.grad.clamp_(-0.1, 0.1)
 for weight in net.parameters():
-    weight.register_post_accumulate_grad_hook(lambda weight: weight.grad.clamp_(-0.1, 0.1))
+    weight.register_post_accumulate_grad_hook(clip)
 net.classify.register_full_backward_hook(lambda module, before, after: tuple(2 * part for part in before))
 optimizer = SGD("""]],
     "functional": [
         ["import augment, batches, load, shard,", "import augment, batches, load, normalise, shard,"],
         [LOOP, """    names, weights = zip(*net.named_parameters())
     def loss_of(weights, images, labels):
-        logits = torch.func.functional_call(net, dict(zip(names, weights)), normalise(images))
+        statistics = {name: value.clone() for name, value in net.named_buffers()}
+        logits = torch.func.functional_call(net, dict(zip(names, weights)) | statistics, normalise(images))
         return CrossEntropyLoss(label_smoothing=0.1)(logits, labels)
     for images, labels in data:
         optimizer.zero_grad()
         gradients, loss = torch.func.grad_and_value(loss_of)(weights, images, labels)
         for weight, gradient in zip(weights, gradients):
-            weight.grad = hvd.allreduce(gradient)
+            weight.grad = hvd.allreduce(gradient.contiguous())
         with optimizer.skip_synchronize():
             optimizer.step()
         scheduler.step()
