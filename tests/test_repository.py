@@ -79,9 +79,6 @@ def test_each_library_that_is_imported_is_declared_with_its_reason():
 SEEDS = 10  # Each variant has at least this many seeds.
 
 
-JUDGED_BY = ("target", "max_points_without_end")  # what a profile says of the grade, and not of the run
-
-
 @pytest.mark.parametrize("name", ["full", "fast"])
 def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
     """The target is tested over several seeds of the current reference and of the current naive conversion."""
@@ -93,7 +90,7 @@ def test_the_target_is_far_from_reference_and_naive_conversion(name: str):
         assert [run["seed"] for run in runs] == list(range(len(runs))) and len(runs) >= SEEDS
         assert {run["source_sha256"] for run in runs} == {source_hash(folder)}
         for run in runs:
-            assert run["settings"] == {key: value for key, value in vars(settings).items() if key not in JUDGED_BY}
+            assert run["settings"] == settings.of_the_run()
 
 
 def test_each_result_names_a_commit_of_this_history():

@@ -6,7 +6,6 @@ calibration.
 """
 
 import statistics
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
@@ -44,7 +43,7 @@ def run(profile: Profile, seeds: int, console: Console) -> None:
             report = check(submission, scratch, options, console)
             seen = {row.id: row.seen for row in report.rows}
             record = report.record
-            settings = {name: value for name, value in asdict(profile).items() if name != "target"}
+            settings = profile.of_the_run()
             result = {
                 "arm": variant, "seed": seed, "secret_accuracy": record.secret_accuracy, "seconds": record.seconds,
                 "settings": settings, "source_sha256": record.source_sha256, "seen": seen,

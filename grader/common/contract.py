@@ -31,6 +31,11 @@ class Profile:
     target: float
     max_points_without_end: int
 
+    def of_the_run(self) -> dict[str, str | int]:
+        """Return the settings that the run depends on. The others only say how it is judged."""
+        judged_by = ("target", "max_points_without_end")
+        return {name: value for name, value in vars(self).items() if name not in judged_by}
+
     def updates(self) -> int:
         """The number of updates that the reference solution makes."""
         return self.epochs * -(-(self.train_images // WORKERS) // self.batch_size)

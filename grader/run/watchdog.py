@@ -67,8 +67,9 @@ class Watchdog:
         if updates != self.updates:
             self.longest_wait = max(self.longest_wait, seconds - self.last_update_at) if any(self.updates) else 0.0
             self.updates, self.last_update_at = updates, seconds
-        if seconds - self.last_update_at > self._patience(paths):
-            return hang_diagnosis.describe(seconds - self.last_update_at, updates, outside.running, paths)
+        waited = seconds - self.last_update_at
+        if waited > self._patience() and (waited > COMPILING_SECONDS or not hang_diagnosis.compiling(paths)):
+            return hang_diagnosis.describe(waited, updates, outside.running, paths)
         if seconds > self.limit_seconds:
             return (
                 f"Stopped after {seconds:.0f} s, {LIMIT_FACTOR} times what the reference takes on this machine. "
@@ -81,10 +82,8 @@ class Watchdog:
             )
         return None
 
-    def _patience(self, paths: RunPaths) -> float:
+    def _patience(self) -> float:
         """How many seconds without an update are not yet a hang."""
-        if hang_diagnosis.compiling(paths):
-            return COMPILING_SECONDS
         if max(self.updates) < FIRST_UPDATES:
             return FIRST_UPDATES_FACTOR * self.patience_seconds
         return max(self.patience_seconds, LONGEST_WAIT_FACTOR * self.longest_wait)

@@ -3,12 +3,12 @@
 import math
 
 from grader.common.contract import WORKERS
+from grader.common.text import in_words
 from grader.grading.checkpoint import agrees
 from grader.grading.checks.finding import Finding
 from grader.grading.evidence import Evidence, Missing
 
 MAX_WRITES = WORKERS - 2  # of one file between two updates; if all workers write it, the monitor may miss one write
-
 MAX_HITS_OF_ONE = 0.5  # times the measured accuracy; the hits of one worker of four are about a quarter
 MAX_OTHER_ROUNDING = 0.001  # of an accuracy; computed again on the same machine, it differs by less
 
@@ -34,8 +34,8 @@ def one_writer(evidence: Evidence) -> Finding:
                      if sum(name in other for other in writers.values()) > 1})  # fmt: skip
     advice = "Write on rank 0 alone: if hvd.rank() == 0."
     if shared:
-        who = ", ".join(str(rank) for rank, names in writers.items() if shared[0] in names)
-        return Finding(0, f"{shared[0]} was written by workers {who}", advice, certain=True)
+        who = in_words("worker", [rank for rank, names in writers.items() if shared[0] in names])
+        return Finding(0, f"{shared[0]} was written by {who}", advice, certain=True)
     often = {name: count for name, count in (evidence.run.outside.writes or {}).items() if count > MAX_WRITES}
     if often:
         name, count = max(often.items(), key=lambda item: item[1])

@@ -30,14 +30,14 @@ def rate(evidence: Evidence) -> Finding:
     advice = "" if warmed else "Climb to the scaled rate over the first tenth of the updates or more (warmup_factor)."
     wrong = _scaling(evidence, peak)
     if not wrong and warmed:
-        return _unfinished(evidence, peak_index, seen) or _cut_off(evidence, rates) or Finding(1, seen)
+        return _unfinished(evidence, rates, seen) or _cut_off(evidence, rates) or Finding(1, seen)
     share = 0.5 if warmed or not wrong else 0
     return Finding(share, seen, " ".join(part for part in (wrong, advice) if part), certain=certain)
 
 
-def _unfinished(evidence: Evidence, peak_index: int, seen: str) -> Finding | None:
+def _unfinished(evidence: Evidence, rates: list[float], seen: str) -> Finding | None:
     """Say of a run that did not end well that its rate still climbed, because nobody knows how it would have ended."""
-    if evidence.ended_well() or peak_index + 1 < len(rates_of(evidence)):
+    if evidence.ended_well() or rates.index(max(rates)) + 1 < len(rates):
         return None
     return Finding(0, f"{seen}; it still climbed")
 
