@@ -67,9 +67,10 @@ def test_edits_fit_and_programs_compile(submission: Submission, tmp_path: Path):
 
 def test_a_wrong_outcome_is_told():
     rows = [
-        {"id": line, "points": 5, "max": 5, "met": True, "seen": "", "message": ""} for line in submission_suite.LINES
+        {"id": line, "points": 5, "max": 5, "status": "met", "seen": "", "message": ""}
+        for line in submission_suite.LINES
     ]
-    rows[3] |= {"points": 0, "seen": "no mean"}
+    rows[3] |= {"points": 0, "status": "unmet", "seen": "no mean"}
     outcome = Outcome(True, 80, rows, "", ["FOUND it"], ["/tmp/thing"], 1.0, "", ["done"])
     wanted = Submission("mistakes", "some", [1], passes=False, lost=["ends"], says=["average"])
     assert submission_suite.problems(wanted, outcome) == [
