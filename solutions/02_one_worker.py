@@ -198,8 +198,6 @@ import numpy as np
 def step_time(batches: list[int], seconds: list[float]) -> list[float]:
     """[t0, c]: the seconds of an update that do not depend on its batch, and the seconds that an image adds."""
     ### BEGIN SOLUTION
-    if len(set(batches)) < 2:
-        raise ValueError("a line needs two different batch sizes")
     x, y = np.array(batches, dtype=float), np.array(seconds, dtype=float)
     c = ((x - x.mean()) * (y - y.mean())).sum() / ((x - x.mean()) ** 2).sum()
     return [float(y.mean() - c * x.mean()), float(c)]
@@ -297,8 +295,6 @@ print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 
 def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
     """Images a second that pass through stages which take so many seconds for a batch."""
     ### BEGIN SOLUTION
-    if not seconds:
-        raise ValueError("a pipeline needs a stage")
     return batch / (max(seconds) if overlapped else sum(seconds))
     ### END SOLUTION
 

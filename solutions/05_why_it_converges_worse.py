@@ -164,10 +164,10 @@ from statistics import mean, variance
 
 
 def compare_arms(a: list[float], b: list[float]) -> str:
-    """What the accuracies of two arms over seeds show: a is higher, b is higher, or no difference seen."""
+    """What the accuracies of two arms over seeds show: which is higher, or why none is."""
     ### BEGIN SOLUTION
     if min(len(a), len(b)) < 2:
-        raise ValueError("one run of an arm has no spread: at least two seeds are needed")
+        return "too few runs"
     error = (variance(a) / len(a) + variance(b) / len(b)) ** 0.5
     difference = mean(a) - mean(b)
     if abs(difference) <= 2 * error:

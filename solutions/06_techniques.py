@@ -174,8 +174,6 @@ result = saved("C30")
 def warmup_factor(update: int, warmup: int, size: int) -> float:
     """The base rate's factor: from 1 at update 0 to `size` at update `warmup`, and `size` from then on."""
     ### BEGIN SOLUTION
-    if update < 0 or warmup < 0 or size < 1:
-        raise ValueError(f"there is no update {update}, warmup {warmup} or size {size}")
     if update >= warmup:
         return float(size)
     return 1 + (size - 1) * update / warmup

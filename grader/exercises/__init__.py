@@ -125,15 +125,15 @@ class Exercise:
 class Compared(Exercise):
     """Answers must equal those of the reference.
 
-    The statement shows what the function returns for the arguments `example`. There is no example if it is empty.
+    The statement shows what the function returns for the arguments `example`.
 
     A number may differ from the right one by `relative` of its size, or by `absolute`. If the reference raises an
     error, the learner's function must raise it too.
     """
 
+    example: tuple
     reference: Callable
     mistakes: Sequence[Mistake]
-    example: tuple = ()
     relative: float = 1e-4  # a share; a learner may compute in float32, whose errors are smaller
     absolute: float = 1e-6  # this is for right answers of 0, which have no relative error
 

@@ -1,6 +1,7 @@
 """Tries a learner's function on public test cases. The check cell in a lesson's notebook calls it."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Callable
 
@@ -14,12 +15,14 @@ def check_public(id: str, function: Callable) -> float:
     """Try a function on the public test cases of an exercise, print the score, and return the points.
 
     nbgrader takes the number that a cell returns as the points of the cell. It takes text on stderr as a failure.
-    Therefore this function shows on stdout what the learner's function writes to stderr.
+    Therefore this function shows on stdout what the learner's function writes to stderr. nbgrader's Validate button
+    shows no output of a cell but its stderr, so there an answer that is not right is explained on stderr.
     """
     suite = public(id)
     with contextlib.redirect_stderr(sys.stdout):
         judged = scoring.score(suite, _tried(function, suite), reveal=True)
-    print(scoring.as_text(judged))
+    validated = "NBGRADER_VALIDATING" in os.environ  # nbgrader's Validate sets it
+    print(scoring.as_text(judged), file=sys.stderr if validated and judged.points < judged.max else sys.stdout)
     return judged.points
 
 

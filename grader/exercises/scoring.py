@@ -12,6 +12,12 @@ from grader.exercises.test_cases import TestSuite
 
 ALONE = "The cell is tried by itself: what the function needs, imports included, has to stand in it."
 CALLS_SHOWN = 900  # characters; a description of calls must stay readable in a notebook
+NEAR = 0.25  # a share; answers that differ from the right ones by less are near to them
+NEAR_ADVICE = (
+    "Your answers are near the right ones, but they are not equal. Do you round, or simulate with random draws? "
+    "The exact result is asked for."
+)
+EXACT = 1e-9  # the relative tolerance of exercises that count something; there a near answer is no rounded one
 
 
 @dataclass(frozen=True)
@@ -47,13 +53,14 @@ class ScoredCase:
     """This is one test case with its results.
 
     `finding` says what is wrong with them, and is empty if they are right. `mistakes` names the mistakes that give the
-    same result.
+    same result. `near` says whether the result is near the right one, without being equal.
     """
 
     case: TestCase
     results: list[CallResult]
     finding: Finding
     mistakes: list[str]
+    near: bool = False
 
     @property
     def right(self) -> bool:
@@ -80,7 +87,8 @@ def _note(results: list[CallResult]) -> str:
     """Return a note if all results are the same, because a right function gives different answers."""
     if any(other != results[0] for other in results):
         return ""
-    return f"Whatever it was asked, the function {results[0]}"
+    alike = f"Whatever it was asked, the function {results[0]}"
+    return alike if results[0].value is None else f"{alike}. One answer to all calls earns no points."
 
 
 def _score_case(suite: TestSuite, case: TestCase, remaining: Iterator[CallResult], reveal: bool) -> ScoredCase:
@@ -92,7 +100,8 @@ def _score_case(suite: TestSuite, case: TestCase, remaining: Iterator[CallResult
     if not seen:
         return ScoredCase(case, results, Finding(), [])
     mistakes = [name for name, wrong in case.wrong.items() if not difference(given, wrong, tolerance)]
-    return ScoredCase(case, results, Finding(_revealed(case.right) if reveal else seen), mistakes)
+    near = suite.relative > EXACT and not difference(given, case.right, Tolerance(NEAR, suite.absolute))
+    return ScoredCase(case, results, Finding(_revealed(case.right) if reveal else seen), mistakes, near)
 
 
 def _revealed(right: CallResult) -> str:
@@ -153,22 +162,28 @@ def _advice(suite: TestSuite, wrong: list[ScoredCase], likely: list[str]) -> str
     """Return the advice for a group.
 
     This is the sentence of a likely mistake that explains half of the group's wrong answers. If there is no such
-    mistake, it is the advice of the first finding.
+    mistake, it is the advice of the first finding, or says that all answers are near the right ones.
     """
     counts = Counter(mistake for scored_case in wrong for mistake in scored_case.mistakes)
     named = next((mistake for mistake in likely if 2 * counts[mistake] >= len(wrong)), None)
-    return suite.sentences[named] if named else wrong[0].finding.advice
+    if named:
+        return suite.sentences[named]
+    return NEAR_ADVICE if all(scored_case.near for scored_case in wrong) else wrong[0].finding.advice
 
 
 def as_text(score: Score) -> str:
-    """Return a score as text for a terminal or a notebook's output."""
+    """Return a score as text for a terminal or a notebook's output.
+
+    If all results are the same, one wrong call is shown, because the others would say the same again.
+    """
     lines = [f"{score.title}: {score.points:g} of {score.max} points"]
     lines += [score.note] if score.note else []
+    first_wrong = next((group for group in score.groups if group.difference), None)
     for group in score.groups:
         sign = "ok   " if group.right == group.cases else "wrong"
         lines.append(f"{sign} {group.name}: {group.right} of {group.cases}")
-        details = [] if score.note else [group.difference, group.advice]
-        lines += [f"      {text}" for text in details if text]
+        if not score.note or group is first_wrong:
+            lines += [f"      {text}" for text in (group.difference, group.advice) if text]
     if any("NameError" in text for text in lines):
         lines.append(f"Does it use another cell's names or imports? {ALONE}")
     return "\n".join(lines)

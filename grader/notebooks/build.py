@@ -24,6 +24,7 @@ cases. The check earns the exercise's points. No cell id is drawn at random, so 
 import ast
 import base64
 import json
+import pprint
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -38,7 +39,7 @@ from nbgrader.preprocessors import ClearSolutions
 
 from grader import exercises
 from grader.common.errors import GraderError
-from grader.exercises import Exercise
+from grader.exercises import Compared, Exercise
 from grader.exercises.scoring import ALONE
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -246,8 +247,8 @@ def _statement(exercise: Exercise) -> str:
 
 
 def _example(exercise: Exercise) -> str:
-    """Return the paragraph with what the function returns for one call, or nothing if there is no example."""
-    if not getattr(exercise, "example", ()):
+    """Return the paragraph with what one call returns. A Checked exercise has many right answers, so it has none."""
+    if not isinstance(exercise, Compared):
         return ""
     given = ", ".join(_shown(value) for value in exercise.example)
     returned = _shown(exercise.reference(*exercise.example))
@@ -260,6 +261,8 @@ def _shown(value: object) -> str:
     if isinstance(value, list | tuple):
         left, right = "[]" if isinstance(value, list) else "()"
         return left + ", ".join(map(_shown, value)) + right
+    if isinstance(value, dict):
+        return pprint.pformat(value, width=100, sort_dicts=False, compact=True)
     return f"{float(value):.6g}" if isinstance(value, float) else repr(value)
 
 

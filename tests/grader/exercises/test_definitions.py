@@ -9,11 +9,13 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import pytest
 import torch
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
+from nbgrader.validator import Validator
 
 from grader import exercises
 from grader.exercises import Checked, Compared, scoring, test_cases
@@ -96,12 +98,11 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("ring_step", "always own", [1, 0, 0.5]),
         ("ring_step", "from the start", [1, 0, 0.5]),
         ("ring_plan", "same", [0, 0, 0.5]),
-        ("ring_plan", "late", [2, 1, 0.75]),
-        ("ring_plan", "restarted", [2, 0, 0.75]),
-        ("ring_plan", "unchecked", [2, 2, 0.5]),
-        ("noise_scale", "unchecked", [3, 0]),
-        ("warmup_factor", "endless", [2, 0.33, 0.2]),
-        ("warmup_factor", "no warmup", [0, 1, 0.4]),
+        ("ring_plan", "late", [2, 1, 0.5]),
+        ("ring_plan", "restarted", [2, 0, 0.5]),
+        ("noise_scale", "inverse", [0, 0]),
+        ("warmup_factor", "endless", [2, 0.33, 0.5]),
+        ("warmup_factor", "no warmup", [0, 1, 1]),
         ("trust_ratio", "without decay", [1, 0, 0.67]),
         ("trust_ratio", "undefined", [1, 2, 0]),
         ("bug_zoo", "any difference", [1, 1, 1, 1, 0]),
@@ -109,20 +110,19 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("squared_error", "sample", [0, 0, 0.33]),
         ("squared_error", "first number", [1, 0, 0.67]),
         ("squared_error", "without replacement", [0, 0, 0.67]),
-        ("step_time", "through the origin", [0, 0, 1]),
-        ("step_time", "first and last", [1, 0, 1]),
-        ("step_time", "unchecked", [1, 2, 0]),
+        ("step_time", "through the origin", [0, 0, 0]),
+        ("step_time", "first and last", [1, 0, 0]),
         ("pipeline_rate", "never overlapped", [1, 0, 1]),
         ("pipeline_rate", "exchanged", [0, 0, 1]),
-        ("pipeline_rate", "unchecked", [1, 1, 0.67]),
         ("traffic", "broadcast once", [0, 2, 1]),
         ("traffic", "one phase", [1, 0, 1]),
-        ("traffic", "to itself", [0, 0, 0.33]),
+        ("traffic", "to itself", [0, 0, 0]),
         ("rate_at", "floor", [1, 1, 1.43]),
         ("rate_at", "late", [1, 0.71, 1.43]),
         ("rate_at", "once", [1, 0.57, 1.14]),
         ("compare_arms", "population", [1, 1, 1, 1]),
-        ("compare_arms", "certain", [1, 0, 1, 0]),
+        ("compare_arms", "certain", [1, 0, 1, 1]),
+        ("compare_arms", "unchecked", [1, 1, 2, 0]),
         ("compare_arms", "pooled", [1, 1, 1, 1]),
         ("compare_arms", "standard deviation", [0.33, 1, 1, 1]),
         ("momentum_correction", "uncorrected", [1, 0, 1]),
@@ -141,14 +141,31 @@ def test_a_mistake_costs_its_own_points(id: str, name: str, points: list[float])
 
 
 def test_a_mistake_is_not_named_where_other_answers_speak_against_it():
-    def without_check(update: int, warmup: int, size: int) -> float:
-        if warmup < 0 or size < 1:
-            raise ValueError
-        return size if update >= warmup else 1 + (size - 1) * update / warmup
+    def counts_the_runs_of_a_only(a: list[float], b: list[float]) -> str:
+        wrong = mistake_of("compare_arms", "unchecked").function
+        return "too few runs" if len(a) < 2 else wrong(a, b)
 
-    edge = judged("warmup_factor", without_check).groups[2]
-    assert (edge.right, edge.cases, edge.advice) == (4, 5, "")
-    assert edge.difference.startswith("warmup_factor(-") and edge.difference.endswith("it should raise ValueError")
+    edge = judged("compare_arms", counts_the_runs_of_a_only).groups[3]
+    assert (edge.right, edge.cases, edge.advice) == (2, 3, "")
+    assert edge.difference.startswith("compare_arms([") and edge.difference.endswith("it should be another text")
+
+
+def test_a_simulation_is_told_that_the_exact_result_is_asked_for():
+    draw = np.random.default_rng(0)
+
+    def simulated(gradients: list[list[float]], batch: int) -> float:
+        means = np.array(gradients)[draw.integers(len(gradients), size=(4000, batch))].mean(axis=1)
+        return float(np.square(means - np.mean(gradients, axis=0)).sum(axis=1).mean())
+
+    result = judged("squared_error", simulated)
+    assert {group.advice for group in result.groups if group.points < group.max} == {scoring.NEAR_ADVICE}
+
+
+def test_one_answer_to_all_calls_is_shown_with_a_call_that_needs_another():
+    """The text names the first call whose answer is wrong. The other wrong calls would say the same again."""
+    text = scoring.as_text(judged("bug_zoo", lambda symptoms: "no broadcast", reveal=True))
+    assert "One answer to all calls earns no points." in text
+    assert text.count("expected: ") == 1 and "expected: 'identical shards'" in text
 
 
 @pytest.mark.parametrize("id", exercises.IDS)
@@ -476,7 +493,25 @@ def test_the_public_test_cases_are_up_to_date():
 
 @pytest.mark.parametrize("id", exercises.IDS)
 def test_the_public_suite_is_the_drawn_one(id: str):
-    assert test_cases.public(id) == test_cases.draw(exercises.get(id), test_cases.PUBLIC_KEY)
+    exercise, public = exercises.get(id), test_cases.public(id)
+    examples = 1 if id in COMPARED else 0
+    assert public == test_cases.draw_public(exercise)
+    assert public.cases[examples:] == test_cases.draw(exercise, test_cases.PUBLIC_KEY).cases
+    assert sum(public.groups.values()) == exercise.points
+
+
+def test_nbgraders_validate_shows_what_is_wrong(tmp_path: Path):
+    """nbgrader's own Validator executes a notebook with a real check cell, and reports what the cell says."""
+    body = "def updates_made(images, batch, workers, epochs):\n    return images // batch // workers * epochs"
+    check = "from grader.exercises.public_check import check_public\ncheck_public('updates_made', updates_made)"
+    cells = [new_code_cell(body), new_code_cell(check)]
+    graded = {"grade": True, "grade_id": "check", "locked": False, "schema_version": 3, "solution": False, "points": 3}
+    cells[1].metadata["nbgrader"] = {**graded, "task": False, "cell_type": "code"}
+    path = tmp_path / "notebook.ipynb"
+    nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": ""}}), path)
+    (failed,) = Validator().validate(str(path))["failed"]
+    assert "ok    the example: 1 of 1" in failed["raw_error"]
+    assert "The last, smaller batch of a shard makes an update, too: round up." in failed["raw_error"]
 
 
 @pytest.mark.parametrize("id", COMPARED)

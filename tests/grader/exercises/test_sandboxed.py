@@ -18,8 +18,6 @@ PLAIN = {
     "average_gradients": """
 def average_gradients(gradients, counts):
     images = sum(counts)
-    if not images:
-        raise ValueError("no images")
     result = [0.0] * len(gradients[0])
     for gradient, count in zip(gradients, counts):
         for position, value in enumerate(gradient):
@@ -39,8 +37,6 @@ def ring_step(chunks, step):
 """,
     "ring_plan": """
 def ring_plan(rank, step, size):
-    if step not in range(2 * size - 2):
-        raise ValueError(step)
     sent = rank
     for _ in range(step):
         sent = sent - 1 if sent else size - 1
@@ -48,18 +44,12 @@ def ring_plan(rank, step, size):
 """,
     "noise_scale": """
 def noise_scale(b, B, n, N):
-    if b <= 0 or b >= B:
-        raise ValueError("batch sizes")
     noise = (n - N) * b * B / (B - b)
     gradient = n - noise / b
-    if gradient <= 0:
-        raise ValueError("noise")
     return noise / gradient
 """,
     "warmup_factor": """
 def warmup_factor(update, warmup, size):
-    if min(update, warmup, size - 1) < 0:
-        raise ValueError(f"{update}, {warmup}, {size}")
     share = min(1, update / warmup) if warmup else 1
     return 1 + share * (size - 1)
 """,
@@ -99,23 +89,17 @@ def step_time(batches, seconds):
     n, x, y = len(batches), sum(batches), sum(seconds)
     xx, xy = sum(b * b for b in batches), sum(b * s for b, s in zip(batches, seconds))
     below = n * xx - x * x
-    if below == 0:
-        raise ValueError("one batch size")
     c = (n * xy - x * y) / below
     return (y - c * x) / n, c
 """,
     "pipeline_rate": """
 def pipeline_rate(seconds, batch, overlapped):
-    if len(seconds) == 0:
-        raise ValueError("no stage")
     if overlapped:
         return min(batch / stage for stage in seconds)
     return 1 / sum(stage / batch for stage in seconds)
 """,
     "traffic": """
 def traffic(scheme, workers, size):
-    if scheme not in ("ring", "parameter server"):
-        raise ValueError(scheme)
     sent = [0] * workers
     for rank in range(workers):
         if scheme == "ring":
@@ -138,6 +122,8 @@ def rate_at(update, images, batch, workers, rate, decay_epochs):
     "compare_arms": """
 import statistics as s
 def compare_arms(a, b):
+    if len(a) == 1 or len(b) == 1:
+        return "too few runs"
     error = (s.variance(a) / len(a) + s.stdev(b) ** 2 / len(b)) ** 0.5
     ahead = (s.mean(a) - s.mean(b)) / error
     return "a is higher" if ahead > 2 else "b is higher" if ahead < -2 else "no difference seen"
@@ -169,8 +155,6 @@ ARRAYS = {
 import torch
 def average_gradients(gradients, counts):
     weights = torch.tensor(counts, dtype=torch.float32)
-    if weights.sum() == 0:
-        raise ValueError("no images")
     return torch.einsum("w,wd->d", weights, torch.tensor(gradients)) / weights.sum()
 """,
     "ring_step": """
@@ -184,16 +168,13 @@ def ring_step(chunks, step):
     "ring_plan": """
 import numpy as np
 def ring_plan(rank, step, size):
-    if not 0 <= step <= 2 * size - 3: raise ValueError
     return *np.mod([rank - step, rank - 1 - step], size), np.bool_(step < size - 1)
 """,
     "noise_scale": """
 import numpy as np
 def noise_scale(small_batch, big_batch, norm2_small, norm2_big):
-    if not 0 < small_batch < big_batch: raise ValueError
     # two equations, norm2 = |G|^2 + tr / B
     g2, trace = np.linalg.solve([[1, 1 / small_batch], [1, 1 / big_batch]], [norm2_small, norm2_big])
-    if g2 <= 0: raise ValueError
     return np.float32(trace / g2)
 """,
     "warmup_factor": """
@@ -201,8 +182,6 @@ import numpy as np
 %matplotlib inline
 class Warmup:
     def __call__(self, update, warmup, size):
-        if update < 0 or warmup < 0 or size < 1:
-            raise ValueError
         return np.interp(update, [0, warmup], [1, size]) if warmup else np.int64(size)
 warmup_factor = Warmup()
 warmup_factor(1, 2, 3), nothing_of_that_name
@@ -239,15 +218,13 @@ def squared_error(gradients, batch):
     "step_time": """
 import numpy as np
 def step_time(batches, seconds):
-    if np.ptp(batches) == 0: raise ValueError
     return np.polyfit(batches, seconds, 1)[::-1]
 """,
     "pipeline_rate": """
 import numpy as np
 def pipeline_rate(seconds, batch, overlapped):
     seconds = np.array(seconds)
-    slowest = seconds.max()  # ValueError of an empty array
-    return np.float32(batch / (slowest if overlapped else seconds.sum()))
+    return np.float32(batch / (seconds.max() if overlapped else seconds.sum()))
 """,
     "traffic": """
 import numpy as np
@@ -259,7 +236,6 @@ def traffic(scheme, workers, size):
             return sent
         case "ring":
             return np.full(workers, 2 * (workers - 1) / workers * size)
-    raise ValueError(f"{scheme}?")
 """,
     "rate_at": """
 import numpy as np
@@ -270,7 +246,7 @@ def rate_at(update, images, batch, workers, rate, decay_epochs):
     "compare_arms": """
 import numpy as np
 def compare_arms(a, b):
-    if min(map(len, (a, b))) < 2: raise ValueError
+    if min(map(len, (a, b))) < 2: return "too few runs"
     a, b = np.array(a), np.array(b)
     square = a.var(ddof=1) / a.size + b.var(ddof=1) / b.size
     gap = a.mean() - b.mean()
@@ -346,7 +322,7 @@ def average_gradients(gradients, counts):
     "ring_step": PLAIN["ring_step"].replace("(receiver - 1)", "(receiver + 1)"),
     "ring_plan": PLAIN["ring_plan"].replace("step + 1 < size", "step < size"),
     "noise_scale": PLAIN["noise_scale"].replace("noise / gradient", "gradient / noise"),
-    "warmup_factor": "from cifar.schedule import warmup_factor",
+    "warmup_factor": "def warmup_factor(update, warmup, size): return size * min(1, (update + 1) / (warmup + 1))",
     "trust_ratio": """
 def trust_ratio(weights, direction, decay):
     return sum(w * w for w in weights) ** 0.5 / sum((r + decay * w) ** 2 for w, r in zip(weights, direction)) ** 0.5
@@ -366,7 +342,6 @@ def squared_error(gradients, batch):
     "step_time": """
 import numpy as np
 def step_time(batches, seconds):
-    if len(set(batches)) < 2: raise ValueError
     return np.polyfit(batches, seconds, 1)
 """,
     "pipeline_rate": PLAIN["pipeline_rate"].replace("min(batch", "max(batch"),
@@ -387,9 +362,9 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     results = grade(WRONG)
     advice = {id: [group.advice for group in result.groups] for id, result in results.items()}
     assert points(results) == {
-        "average_gradients": 1.33, "ring_step": 0.5, "ring_plan": 3.75, "noise_scale": 1, "warmup_factor": 3.8,
+        "average_gradients": 1.33, "ring_step": 0.5, "ring_plan": 3.5, "noise_scale": 0, "warmup_factor": 1.75,
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
-        "squared_error": 0.33, "step_time": 1, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
+        "squared_error": 0.33, "step_time": 0, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
         "momentum_correction": 2, "effective_batch": 3, "updates_made": 2,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
@@ -402,7 +377,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     assert "still has the old rate" in advice["momentum_correction"][1]
     assert "does not make shards alike" in advice["effective_batch"][0] and "round up" in advice["updates_made"][1]
     assert "rank has no say" in advice["shard_indices"][0] and "generator of your own" in advice["shard_indices"][2]
-    assert "(-" in results["warmup_factor"].groups[2].difference
+    assert results["warmup_factor"].groups[2].difference.startswith("warmup_factor(")
     assert "gave 0; it should be other than 0" in results["trust_ratio"].groups[2].difference
     assert [group.points for group in results["bug_zoo"].groups] == [1, 1, 1, 1, 0]
 
@@ -426,7 +401,7 @@ def ring_step(chunks, step):
         os._exit(0)
     os.kill(os.getpid(), 11)
 """,
-    "noise_scale": "def noise_scale(*measured): return float('nan') if measured[0] < measured[1] else None",
+    "noise_scale": "def noise_scale(*measured): return float('nan') if measured[1] < 3 * measured[0] else None",
     "warmup_factor": "def warmup_factor(update, warmup, size): return [1.0] * (10 ** 6 if warmup else 1500)",
     "trust_ratio": "def trust_ratio(*arguments): return trust_ratio(*arguments)",
     "shard_indices": """
@@ -442,7 +417,7 @@ def shard_indices(count, rank, size, seed, epoch):
 def test_failures_of_all_kinds_cost_their_own_test_cases_and_are_named():
     results = grade(FAILING)
     said = {id: " ".join([result.note, *(g.difference for g in result.groups)]) for id, result in results.items()}
-    assert points(results) == {**dict.fromkeys(FAILING, 0), "average_gradients": 3.67}
+    assert points(results) == {**dict.fromkeys(FAILING, 0), "average_gradients": 3.33}
     assert "the process ended with exit status 3" in said["average_gradients"]
     assert "with exit status 0 before" in said["ring_step"] and "by signal 11 before" in said["ring_step"]
     assert "nan, which is no finite number" in said["noise_scale"] and "is a return missing?" in said["noise_scale"]
@@ -503,7 +478,7 @@ def test_there_are_no_expected_answers_in_the_sandbox():
     asked = json.loads(sandboxed.requested_calls([drawn], {"bug_zoo": "cell"}))
     assert asked["exercises"] == [{"function": "diagnose", "source": "cell", "calls": drawn.calls}]
     note = grade({"bug_zoo": SPY})["bug_zoo"].note
-    assert note.endswith("""gave "[[], [['calls', 'function', 'source']]]\"""")
+    assert """gave "[[], [['calls', 'function', 'source']]]\"""" in note
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,8 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def average_gradients(gradients: list[list[float]], counts: list[int]) -> list[float]:
-    """Return the mean gradient of all images. Raises ValueError if there is no image."""
-    images = sum(counts)
-    if images == 0:
-        raise ValueError("no worker has an image")
-    return [value / images for value in _weighted_sum(gradients, counts)]
+    """Return the mean gradient of all images. At least one worker has an image."""
+    return [value / sum(counts) for value in _weighted_sum(gradients, counts)]
 
 
 def _sum(gradients: list[list[float]], counts: list[int]) -> list[float]:
@@ -71,9 +68,10 @@ def _unequal(draw: np.random.Generator, workers: int) -> list[int]:
 def _draw(draw: np.random.Generator) -> list[TestCase]:
     equal = [[8 * int(draw.integers(1, 17))] * workers for workers in (2, 3, 4)]
     unequal = [_unequal(draw, workers) for workers in (2, 3, 3, 4)]
-    idle = _unequal(draw, 3)
-    idle[draw.integers(1, 3)] = 0
-    edge = [_unequal(draw, 1), idle, [0, 0]]
+    idle = [_unequal(draw, workers) for workers in (3, 4)]
+    for counts in idle:
+        counts[draw.integers(1, 3)] = 0
+    edge = [_unequal(draw, 1), *idle]
     return [
         *(_case(draw, "equal shards", counts) for counts in equal),
         *(_case(draw, "unequal shards", counts) for counts in unequal),
@@ -89,7 +87,7 @@ EXERCISE = Compared(
 Worker r has computed gradients[r], a list of numbers, equally long on all workers: the mean gradient of its own
 counts[r] images. Return the mean gradient of all images of all workers together, as a list of numbers.
 
-A worker with count 0 has no say. Raise ValueError if no worker has an image.
+A worker with count 0 has no say. At least one worker has an image.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, "Gradient aggregation".""",
     example=([[1.0, 2.0], [4.0, 8.0]], [3, 1]),

@@ -87,14 +87,26 @@ MISTAKES = (
         "replaced", _replaced,
         "The receiver adds what it gets to its own chunk; putting it in its place belongs to the second half.",
     ),
-    Mistake("wrong sign", _wrong_sign, "Worker r sends chunk (r - step) mod N: you took r + step."),
-    Mistake("received", _received, "Worker r sends chunk (r - step) mod N; in yours that is the chunk that it gets."),
+    Mistake(
+        "wrong sign", _wrong_sign,
+        "You count the wrong way: in step 1 worker r sends the chunk that worker r - 1 sent in step 0.",
+    ),
+    Mistake(
+        "received", _received,
+        "You are one chunk off: in step 0 worker r sends chunk r, not chunk r + 1.",
+    ),
     Mistake(
         "from the start", _from_the_start,
         "chunks are the workers' chunks just before this step: make this one step, not those before it.",
     ),
-    Mistake("always own", _always_own, "Every step sends another chunk: (r - step) mod N, not always chunk r."),
-    Mistake("same chunk", _always_first, "In one step every worker sends another chunk, (r - step) mod N."),
+    Mistake(
+        "always own", _always_own,
+        "Only step 0 sends chunk r. After it, a worker sends the chunk that came in the step before.",
+    ),
+    Mistake(
+        "same chunk", _always_first,
+        "In one step every worker sends another chunk: in step 0 worker r sends chunk r.",
+    ),
     Mistake("moved", _moved, "The sender keeps its chunk: it sends a copy."),
     Mistake("all chunks", _all_chunks, "Each worker sends one chunk a step, and only that one is added to."),
     Mistake("reduced", _reduced, "This is the sum that the whole all-reduce ends with: only one step is asked for."),
@@ -125,15 +137,15 @@ EXERCISE = Compared(
     title="One step of ring all-reduce",
     signature="ring_step(chunks: list[list[list[float]]], step: int) -> list[list[list[float]]]",
     statement="""\
-N workers each hold a vector that is cut into N chunks: chunks[r][c] is chunk c of worker r, a list of numbers. Chunks
-with the same c are equally long on all workers; others may differ.
+N workers each hold a vector that is cut into N chunks. N is 2 or more. chunks[r][c] is chunk c of worker r, a list of
+numbers. Chunks with the same c are equally long on all workers. Chunks with another c may have another length.
 
-The first half of ring all-reduce (reduce-scatter) has the steps 0, 1, ... N - 2. In one step, all at the same time,
-worker r sends its chunk number (r - step) mod N to worker (r + 1) mod N, which adds it, number by number, to its own
-chunk of that number. Nothing else changes; a sender keeps what it sent.
+The first half of ring all-reduce (reduce-scatter) has the steps 0, 1, ... N - 2. In each step all workers send at the
+same time, and each sends one chunk to its neighbour, worker (r + 1) mod N. In step 0 worker r sends chunk r. In each
+later step it sends the chunk that it got in the step before. The neighbour adds what comes, number by number, to its
+own chunk of the same c. Nothing else changes. A sender keeps what it sent.
 
-chunks is what the workers hold just before step `step`. Return what they hold after this one step, in the same form. N
-is 2 or more.
+chunks is what the workers hold just before step `step`. Return what they hold after this one step, in the same form.
 
 Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 2009 (JPDC 69).""",
     example=([[[1], [2]], [[10], [20]]], 0),

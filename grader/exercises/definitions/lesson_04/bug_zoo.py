@@ -109,7 +109,7 @@ def _no_broadcast(draw: np.random.Generator, run: Symptoms) -> Symptoms:
 
 
 def _double(draw: np.random.Generator, run: Symptoms) -> Symptoms:
-    """The optimizer and the warmup both scale the rate. The warmup begins at the base rate or at the scaled one."""
+    """The rate is scaled twice. The run begins at the base rate, or at the rate that is scaled once."""
     top = round(run["top_rate"] * run["workers"], 4)
     return {"first_rate": draw.choice([run["base_rate"], run["top_rate"]]).item(), "top_rate": top}
 
@@ -145,6 +145,11 @@ def _draw(draw: np.random.Generator) -> list[TestCase]:
     return cases
 
 
+EXAMPLE = {
+    "workers": 4, "train_images": 400, "used_images": 400, "distinct_images": 100,
+    "start_hashes": ["5f", "5f", "5f", "5f"], "base_rate": 0.1, "first_rate": 0.1, "top_rate": 0.4,
+    "test_images": 50, "tested_images": 50, "reported_accuracy": 0.8, "measured_accuracy": 0.8,
+}  # fmt: skip
 EXERCISE = Compared(
     id="bug_zoo",
     title="Bug zoo: name the bug from its symptoms",
@@ -154,19 +159,22 @@ A run on several workers has exactly one of five bugs. Return its name, one of: 
 "double rate scaling", "rank 0's metrics", "padded evaluation".
 
 symptoms holds what was measured:
-- workers: how many there are
-- train_images, used_images, distinct_images: images of the training set; images that all workers together used in an
-  epoch (one that two workers use counts twice); how many different ones these were. An epoch may leave out up to 3 %
-  of the images: its last, smaller batches.
-- start_hashes: a hash of each worker's weights before the first update, a list of texts
-- base_rate, first_rate, top_rate: the rate that suits one worker; the rates at the first and the last update of the
-  warmup. The right warmup ends at base_rate * workers.
-- test_images, tested_images: images of the test set; images on which the reported accuracy was measured. Where the
-  workers do not divide the test set evenly, some programs fill up the last shard with images tested already.
-- reported_accuracy, measured_accuracy: the test accuracy (0 to 1) that the program wrote down, and what its network
-  really has on the test set
+- workers: the number of workers
+- train_images: the number of images in the training set
+- used_images: how many images all workers together used in an epoch. An image that two workers use counts twice. An
+  epoch may leave out up to 3 % of the images, because the last, smaller batches are left out.
+- distinct_images: how many different images these were
+- start_hashes: a list of texts, a hash of each worker's weights before the first update
+- base_rate: the learning rate that suits one worker. The right rate of several workers is base_rate * workers.
+- first_rate, top_rate: the rate at the first update, and the highest rate of the run
+- test_images: the number of images in the test set
+- tested_images: the number of images on which the reported accuracy was measured. If the workers do not divide the test
+  set evenly, some programs fill up the last shard with images that were tested already.
+- reported_accuracy: the test accuracy (0 to 1) that the program wrote down
+- measured_accuracy: the test accuracy that its network really has
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, lists such pitfalls.""",
+    example=(EXAMPLE,),
     groups=dict.fromkeys(BUGS, 1),
     draw=_draw,
     reference=diagnose,

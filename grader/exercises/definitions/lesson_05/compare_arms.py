@@ -1,13 +1,26 @@
 """This exercise asks whether the accuracies of two arms over several seeds show a difference."""
 
+import functools
 import math
+from collections.abc import Callable
 from statistics import fmean, pvariance, variance
 
 import numpy as np
 
 from grader.exercises import Compared, Mistake, TestCase
 
-NO_DIFFERENCE = "no difference seen"
+NO_DIFFERENCE, TOO_FEW = "no difference seen", "too few runs"
+Compare = Callable[[list[float], list[float]], str]
+
+
+def _of_several_runs(compare: Compare) -> Compare:
+    """Return a function that compares as `compare` does, but does not compare an arm of one run."""
+
+    @functools.wraps(compare)
+    def checked(a: list[float], b: list[float]) -> str:
+        return TOO_FEW if min(len(a), len(b)) < 2 else compare(a, b)
+
+    return checked
 
 
 def _verdict(difference: float, least: float) -> str:
@@ -18,46 +31,53 @@ def _verdict(difference: float, least: float) -> str:
 
 
 def _error(a: list[float], b: list[float]) -> float:
-    """Return the standard error of the means' difference. Raises ValueError if an arm has fewer than two values."""
+    """Return the standard error of the means' difference. Each arm has at least two values."""
     return math.sqrt(variance(a) / len(a) + variance(b) / len(b))
 
 
+@_of_several_runs
 def compare_arms(a: list[float], b: list[float]) -> str:
-    """Return what two arms show. Raises ValueError if an arm has fewer than two seeds."""
+    """Return what two arms show."""
     return _verdict(fmean(a) - fmean(b), 2 * _error(a, b))
 
 
+@_of_several_runs
 def _population(a: list[float], b: list[float]) -> str:
-    _error(a, b)
     return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(pvariance(a) / len(a) + pvariance(b) / len(b)))
 
 
+@_of_several_runs
 def _one_error(a: list[float], b: list[float]) -> str:
     return _verdict(fmean(a) - fmean(b), _error(a, b))
 
 
+@_of_several_runs
 def _sum_of_errors(a: list[float], b: list[float]) -> str:
     return _verdict(fmean(a) - fmean(b), 2 * (math.sqrt(variance(a) / len(a)) + math.sqrt(variance(b) / len(b))))
 
 
+@_of_several_runs
 def _pooled(a: list[float], b: list[float]) -> str:
-    _error(a, b)
     squares = math.fsum(variance(arm) * (len(arm) - 1) for arm in (a, b)) / (len(a) + len(b) - 2)
     return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(squares * (1 / len(a) + 1 / len(b))))
 
 
+@_of_several_runs
 def _deviation(a: list[float], b: list[float]) -> str:
     return _verdict(fmean(a) - fmean(b), 2 * math.sqrt(variance(a) + variance(b)))
 
 
+@_of_several_runs
 def _best(a: list[float], b: list[float]) -> str:
     return _verdict(max(a) - max(b), 0)
 
 
+@_of_several_runs
 def _certain(a: list[float], b: list[float]) -> str:
     return _verdict(fmean(a) - fmean(b), 0)
 
 
+@_of_several_runs
 def _exchanged(a: list[float], b: list[float]) -> str:
     return compare_arms(b, a)
 
@@ -90,7 +110,7 @@ MISTAKES = (
     Mistake("exchanged", _exchanged, "The arms are exchanged: a is higher where its mean accuracy is the larger one."),
     Mistake(
         "unchecked", _unchecked,
-        "The comparison is right: now raise ValueError for an arm of one seed, which does not show its spread.",
+        "One run does not show how much runs differ: return \"too few runs\" if an arm has only one.",
     ),
 )  # fmt: skip
 
@@ -174,14 +194,14 @@ EXERCISE = Compared(
     title="Compare two arms over seeds",
     signature="compare_arms(a: list[float], b: list[float]) -> str",
     statement="""\
-a and b are the test accuracies of two arms of an experiment, a run with another seed each; the arms may have different
-numbers of runs. Return what they show: "a is higher", "b is higher", or "no difference seen".
+a and b are the test accuracies of two arms of an experiment. Each accuracy comes from a run with another seed. The
+arms may have different numbers of runs. Return what they show: "a is higher", "b is higher", "no difference seen", or
+"too few runs".
 
-A difference is seen where the means differ by more than two standard errors of their difference. The square of this
-standard error is var(a) / n_a + var(b) / n_b, where n_a and n_b are the numbers of runs and var is the sample variance:
-the squared distances from the arm's mean, summed and divided by n - 1.
-
-Raise ValueError if an arm has fewer than two runs.
+There are too few runs if an arm has only one, because one run does not show how much the runs differ. Otherwise a
+difference is seen if the means differ by more than two standard errors of their difference. The square of this standard
+error is var(a) / n_a + var(b) / n_b. Here n_a and n_b are the numbers of runs. The sample variance var is the sum of
+the squared distances from the arm's mean, divided by n - 1.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 5.1, "Handling random variation", says why one run, or the best of many,
 shows nothing.""",

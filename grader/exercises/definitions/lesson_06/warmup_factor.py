@@ -6,16 +6,7 @@ from grader.exercises import Compared, Mistake, TestCase
 
 
 def warmup_factor(update: int, warmup: int, size: int) -> float:
-    """Return the factor. It is 1 at update 0, and `size` from update `warmup` on.
-
-    Raises ValueError for impossible arguments.
-    """
-    if update < 0 or warmup < 0 or size < 1:
-        raise ValueError(f"no such update, warmup or size: {update}, {warmup}, {size}")
-    return _factor(update, warmup, size)
-
-
-def _factor(update: float, warmup: int, size: int) -> float:
+    """Return the factor. It is 1 at update 0, and `size` from update `warmup` on."""
     return float(size) if update >= warmup else 1 + (size - 1) * update / warmup
 
 
@@ -24,7 +15,7 @@ def _from_zero(update: int, warmup: int, size: int) -> float:
 
 
 def _of_scaled_rate(update: int, warmup: int, size: int) -> float:
-    return _factor(update, warmup, size) / size
+    return warmup_factor(update, warmup, size) / size
 
 
 def _endless(update: int, warmup: int, size: int) -> float:
@@ -40,11 +31,11 @@ def _constant(update: int, warmup: int, size: int) -> float:
 
 
 def _early(update: int, warmup: int, size: int) -> float:
-    return _factor(update + 1, warmup, size)
+    return warmup_factor(update + 1, warmup, size)
 
 
 def _late(update: int, warmup: int, size: int) -> float:
-    return _factor(max(0, update - 1), warmup, size)
+    return warmup_factor(max(0, update - 1), warmup, size)
 
 
 def _exponential(update: int, warmup: int, size: int) -> float:
@@ -68,10 +59,6 @@ MISTAKES = (
     Mistake("early", _early, "This is one update ahead: the factor is 1 at update 0, size at update `warmup`."),
     Mistake("late", _late, "This lags one update behind: the factor is 1 at update 0, size at update `warmup`."),
     Mistake("exponential", _exponential, "This climbs by equal ratios: climb in a straight line, by equal steps."),
-    Mistake(
-        "unchecked", _factor,
-        "The line is right: now raise ValueError for a negative update or warmup, and for a size below 1.",
-    ),
 )  # fmt: skip
 
 
@@ -80,7 +67,7 @@ def _case(group: str, update: int, warmup: int, size: int) -> TestCase:
 
 
 def _draw(draw: np.random.Generator) -> list[TestCase]:
-    during, after, edge = "during the warmup", "from its end on", "no warmup, or arguments that cannot be"
+    during, after, edge = "during the warmup", "from its end on", "no warmup, or one worker"
     cases = []
     for size in draw.choice([2, 4, 8, 16, 64], 4, replace=False):
         warmup = draw.integers(10, 500)
@@ -88,8 +75,9 @@ def _draw(draw: np.random.Generator) -> list[TestCase]:
     warmup, size = draw.integers(10, 500), draw.integers(2, 65)
     cases.append(_case(during, 0, warmup, size))
     cases += [_case(after, warmup + more, warmup, size) for more in (0, 1, draw.integers(2, 500))]
-    impossible = (-draw.integers(1, 9), warmup, size), (0, -draw.integers(1, 9), size), (0, warmup, 0)
-    return cases + [_case(edge, *arguments) for arguments in ((0, 0, size), (warmup // 2, warmup, 1), *impossible)]
+    no_warmup = (0, 0, size), (draw.integers(1, 9), 0, size)
+    one_worker = (warmup // 2, warmup, 1), (warmup + 1, warmup, 1)
+    return cases + [_case(edge, *arguments) for arguments in (*no_warmup, *one_worker)]
 
 
 EXERCISE = Compared(
@@ -97,15 +85,14 @@ EXERCISE = Compared(
     title="The learning rate's factor during warmup",
     signature="warmup_factor(update: int, warmup: int, size: int) -> float",
     statement="""\
-Return the factor by which the base rate is multiplied at update number `update` (the first is 0): 1 at update 0, from
-there in a straight line up to `size`, the number of workers, which it reaches at update `warmup`, and `size` from then
-on. With warmup 0 it is `size` at once.
+Return the factor by which the base rate is multiplied at update number `update`. The first update is number 0.
 
-Raise ValueError if update or warmup is negative or size less than 1.
+The factor is 1 at update 0. From there it climbs in a straight line, and at update `warmup` it reaches `size`, the
+number of workers. From then on it stays `size`. With warmup 0 it is `size` at once.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 2.2.""",
     example=(4, 8, 4),
-    groups={"during the warmup": 2, "from its end on": 1, "no warmup, or arguments that cannot be": 1},
+    groups={"during the warmup": 2, "from its end on": 1, "no warmup, or one worker": 1},
     draw=_draw,
     reference=warmup_factor,
     mistakes=MISTAKES,
