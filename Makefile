@@ -58,7 +58,7 @@ site: notebooks  ## the same: runs/PROFILE/index.html links the pages of all les
 
 COURSE ?= grader/work
 STUDENTS ?= 6
-.PHONY: release autograde formgrader feedback export certificates class
+.PHONY: release autograde formgrader feedback export similar certificates class
 release: whole setup  ## instructors: make the assignments from the lessons, and release them
 	$(RUN) -m grader release --course $(COURSE)
 
@@ -73,6 +73,9 @@ feedback: setup  ## instructors: write one page for each submission, and release
 
 export: setup  ## instructors: write the table for an LMS and the summary of the class
 	$(RUN) -m grader export --course $(COURSE)
+
+similar: setup  ## instructors: show the most similar programs and answers side by side (OLD=course folders of earlier years)
+	$(RUN) -m grader similar --course $(COURSE) $(if $(OLD),--old $(OLD))
 
 certificates: setup  ## instructors: sign a certificate for everybody who passed
 	$(RUN) -m grader certify --course $(COURSE)

@@ -34,6 +34,7 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     _autograde(subparsers)
     _feedback(subparsers)
     _export(subparsers)
+    _similar(subparsers)
     _create_key(subparsers)
     _certify(subparsers)
     _verify(subparsers)
@@ -117,6 +118,14 @@ def _feedback(subparsers: argparse._SubParsersAction) -> None:
 def _export(subparsers: argparse._SubParsersAction) -> None:
     about = "write the table for an LMS and the class's summary"
     _for_course(_command(subparsers, "export", about, classroom_commands.export))
+
+
+def _similar(subparsers: argparse._SubParsersAction) -> None:
+    about = "show the pairs of programs and of answers that are most similar, side by side"
+    command = _command(subparsers, "similar", about, classroom_commands.similar)
+    _for_course(command)
+    about = "course folders of earlier years, to compare with"
+    command.add_argument("--old", type=Path, nargs="+", default=[], metavar="DIR", help=about)
 
 
 def _create_key(subparsers: argparse._SubParsersAction) -> None:

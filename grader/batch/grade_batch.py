@@ -53,6 +53,7 @@ class BatchOptions:
     colours and test images. None takes the journal's key, or draws a new one. `seed`: the seed that submissions are
     given. `scheduler`: the address of a Dask scheduler, or None to grade on this machine. `sandbox`: False runs the
     submissions with all rights of this user. `rerun`: whether submissions that have a result are graded again.
+    `target`: the test accuracy that a submission must reach, 0 to 1, or None for that of the profile.
     """
 
     submissions: Path
@@ -63,6 +64,7 @@ class BatchOptions:
     scheduler: str | None = None
     sandbox: bool = True
     rerun: bool = False
+    target: float | None = None
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,7 @@ def _settings(options: BatchOptions, journal: Path) -> Settings:
     """The batch's settings. Without a key in the options, the key is the journal's, or a new one."""
     key = options.key if options.key is not None else read_key(journal) or secrets.token_hex(16)
     isolation = "sandbox" if options.sandbox else "no_sandbox"
-    return Settings(options.profile, key, options.seed, isolation, dask_cluster.GRADER)
+    return Settings(options.profile, key, options.seed, isolation, dask_cluster.GRADER, options.target)
 
 
 def _remaining_time(seconds: list[float], count: int, slots: int) -> str:

@@ -30,7 +30,7 @@ def grade_submission(submission: Submission, settings: Settings, folder: Path) -
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes(content)
     isolation = {"sandbox": Bubblewrap, "no_sandbox": Unsandboxed}[settings.isolation]
-    profile = contract.load(settings.profile)
+    profile = contract.load(settings.profile, settings.target)
     options = CheckOptions(profile=profile, key=settings.key, seed=settings.seed, isolation=isolation)
     try:
         check(source, paths.root, options, Console(quiet=True), submission.name)

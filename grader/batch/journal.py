@@ -27,7 +27,7 @@ class JournalError(GraderError):
 class Settings:
     """What all grades of a batch have in common, in the journal's first line.
 
-    `grader` is the hash of the grader's source.
+    `grader` is the hash of the grader's source. `target` is a test accuracy, or None for that of the profile.
     """
 
     profile: str
@@ -35,6 +35,7 @@ class Settings:
     seed: int
     isolation: Literal["sandbox", "no_sandbox"]
     grader: str
+    target: float | None = None
     schema: Literal[1] = 1
 
 

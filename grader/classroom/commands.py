@@ -55,6 +55,25 @@ def export(args: argparse.Namespace, console: Console) -> int:
     return 0
 
 
+def similar(args: argparse.Namespace, console: Console) -> int:
+    """Write the page with the most similar pairs of texts."""
+    from grader.classroom.course import Course
+    from grader.classroom.similarity import compare, documents, page
+    from grader.common.atomic_write import write_whole
+
+    course = Course(args.course.resolve())
+    texts = documents.of_course(course)
+    for old in args.old:
+        texts += documents.of_course(Course(old.resolve()), year=old.name)
+    groups = list(compare.groups(texts, documents.given_code(course)))
+    target = course.root / "export" / "similar.html"
+    target.parent.mkdir(exist_ok=True)
+    write_whole(target, page.page(groups))
+    count = sum(len(group.pairs) for group in groups)
+    console.print(f"{count} pairs were compared: {target}", highlight=False, soft_wrap=True)
+    return 0
+
+
 def certify(args: argparse.Namespace, console: Console) -> int:
     """Sign the certificates of all who passed."""
     from grader.certificates import issuer

@@ -15,6 +15,8 @@ from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config, PyFileConfigLoader
 
+from grader.classroom import policy
+from grader.classroom.policy import Policy
 from grader.common.errors import GraderError
 from grader.common.private_file import once
 from grader.common.text import one_line
@@ -78,6 +80,11 @@ class Course:
         if programs not in os.environ["PATH"].split(os.pathsep):  # nbgrader calls alembic by its name
             os.environ["PATH"] = os.pathsep.join([programs, os.environ["PATH"]])
         return PyFileConfigLoader(CONFIG, path=str(self.root)).load_config()
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The rules of this course. Raises policy.PolicyError if an entry of its file is wrong."""
+        return policy.load(self.root, self.assignments)
 
     @property
     def api(self) -> NbGraderAPI:

@@ -1,31 +1,34 @@
 """Plugins for nbgrader: late penalties, the LMS's table, and autograding that runs code in the sandbox only."""
 
 import csv
-import math
 import subprocess
 import sys
 from pathlib import Path
 
 import nbgrader.apps.api
 import nbgrader.apps.autogradeapp
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Assignment, Gradebook, MissingEntry
 from nbgrader.converters import Autograde, NbGraderException
 from nbgrader.plugins import ExportPlugin, LateSubmissionPlugin
-from traitlets import Enum, Float
+from traitlets import Enum
+from traitlets.config import Config
 
+from grader.classroom.course import Course
+from grader.classroom.policy import Policy
 from grader.common.text import for_csv
 
-DAY_SECONDS = 24 * 3600
+
+def _policy(config: Config) -> Policy:
+    """The rules of the course that nbgrader's configuration belongs to."""
+    return Course(Path(config.CourseDirectory.root)).policy
 
 
 class PerDay(LateSubmissionPlugin):
-    """Takes off a share of the score for each day that has begun after the due date."""
-
-    share = Float(0.0, min=0, max=1, help="of the score, for each day begun after the due date").tag(config=True)
+    """Takes off a share of the score for each day that has begun after the due date, as the course's policy says."""
 
     def late_submission_penalty(self, student_id: str, score: float, total_seconds_late: float) -> float:
         """The points to take off."""
-        return min(score, score * self.share * math.ceil(total_seconds_late / DAY_SECONDS))
+        return score * _policy(self.config).late.share(total_seconds_late)
 
 
 class LmsExport(ExportPlugin):
@@ -34,8 +37,9 @@ class LmsExport(ExportPlugin):
     def export(self, gradebook: Gradebook) -> None:
         """Write the table to the path `to`, or to grades.csv."""
         assignments = sorted(gradebook.assignments, key=lambda assignment: assignment.name)
-        columns = [f"{assignment.name} (of {assignment.max_score:g})" for assignment in assignments]
-        max_total = sum(assignment.max_score for assignment in assignments)
+        policy = _policy(self.config)
+        columns = [_column(assignment, policy) for assignment in assignments]
+        max_total = max_points(gradebook, policy)
         with Path(self.to or "grades.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n")
             writer.writerow(["student", "last name", "first name", "email", *columns, f"total (of {max_total:g})"])
@@ -43,8 +47,25 @@ class LmsExport(ExportPlugin):
                 scores = [score(gradebook, assignment.name, student.id) for assignment in assignments]
                 names = (student.id, student.last_name or "", student.first_name or "", student.email or "")
                 cells = ["" if points is None else points for points in scores]
-                total = float(sum(points or 0 for points in scores))
-                writer.writerow(map(for_csv, [*names, *cells, total]))
+                writer.writerow(map(for_csv, [*names, *cells, total(gradebook, policy, student.id)]))
+
+
+def _column(assignment: Assignment, policy: Policy) -> str:
+    """The title of an assignment's column, with what the total does with its points."""
+    rules = policy.assignment(assignment.name)
+    weight = ", dropped" if rules.dropped else f", weight {rules.weight:g}" if rules.weight != 1 else ""
+    return f"{assignment.name} (of {assignment.max_score:g}{weight})"
+
+
+def total(gradebook: Gradebook, policy: Policy, student: str) -> float:
+    """A student's points in all assignments, with the policy's weights and without the dropped ones."""
+    names = [assignment.name for assignment in gradebook.assignments]
+    return float(sum(policy.assignment(name).factor * (score(gradebook, name, student) or 0) for name in names))
+
+
+def max_points(gradebook: Gradebook, policy: Policy) -> float:
+    """The points that a student can have in all assignments together."""
+    return sum(policy.assignment(one.name).factor * one.max_score for one in gradebook.assignments)
 
 
 def score(gradebook: Gradebook, assignment: str, student: str) -> float | None:

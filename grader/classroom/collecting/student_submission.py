@@ -74,6 +74,11 @@ def find_submissions(
             yield from ((folder.name, name) for name in released if _is_folder(folder / name))
 
 
+def students(course: Course) -> list[str]:
+    """The students who have a folder in `submitted/`."""
+    return [path.name for path in sorted((course.root / "submitted").glob("*")) if STUDENT.fullmatch(path.name)]
+
+
 def unrecognised_paths(course: Course) -> list[str]:
     """Paths in `submitted/` that are no student's folder, and paths in students' folders that are no assignment's."""
     paths = [path for path in sorted((course.root / "submitted").glob("*")) if path.name != ".gitkeep"]

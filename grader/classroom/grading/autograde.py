@@ -9,17 +9,18 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from grader.classroom import policy
 from grader.classroom.collecting import student_submission
 from grader.classroom.collecting.import_submissions import import_submissions
 from grader.classroom.collecting.student_submission import StudentSubmission
 from grader.classroom.course import Course, CourseError
-from grader.classroom.grading import rebuild, record
+from grader.classroom.grading import attempts, rebuild, record
 from grader.classroom.grading.grade_notebook import grade_notebook
 from grader.classroom.grading.gradebook import update_late_penalty
 from grader.classroom.grading.programs import ProgramReport, run_programs
-from grader.classroom.grading.record import FOUR_WORKERS
+from grader.classroom.grading.record import FOUR_WORKERS, Record
 from grader.common.progress_bar import counting
-from grader.common.text import for_terminal
+from grader.common.text import for_terminal, quoted
 from grader.sandbox.bubblewrap import Bubblewrap
 from grader.sandbox.isolation import IsolationError
 
@@ -76,9 +77,13 @@ class Autograding:
         self.failures: dict[str, str] = {}  # by submission: why the grader has no result
 
     def check_options(self) -> None:
-        """Raise CourseError if there is no course yet, it has no key, or there is no such assignment."""
+        """Raise CourseError if there is no course yet, it has no key, or there is no such assignment.
+
+        Raises PolicyError if an entry of the course's policy is wrong.
+        """
         self.course.check()
         self.course.check_key()
+        _ = self.course.policy
         released, wanted = self.course.assignments, self.options.assignment
         if wanted is not None and wanted not in released:
             raise CourseError(f"no assignment {wanted}; released are: {', '.join(released)}")
@@ -107,10 +112,10 @@ class Autograding:
     def remove_records(self, submissions: list[StudentSubmission]) -> None:
         """Forget the grades, so that an interrupted run with `force` continues without it."""
         for submission in submissions:
-            self.course.record(*submission.id).unlink(missing_ok=True)
+            record.forget(self.course.record(*submission.id))
 
     def without_grade(self, submissions: list[StudentSubmission]) -> list[StudentSubmission]:
-        """The submissions that have no grade yet, or have changed since."""
+        """The submissions that have no grade yet, or have changed since. The policy may limit a student's attempts."""
         graded = set(self.course.graded)
         waiting = [
             submission
@@ -118,11 +123,22 @@ class Autograding:
             if submission.id not in graded or not self._has_current_record(submission)
         ]
         self._say(f"{len(submissions) - len(waiting)} of {len(submissions)} submissions are graded")
-        return waiting
+        return [submission for submission in waiting if not self._is_beyond_the_attempts(submission)]
+
+    def _is_beyond_the_attempts(self, submission: StudentSubmission) -> bool:
+        """Whether all attempts of a student are used. This is printed."""
+        before = record.earlier(self.course.record(*submission.id))
+        if not attempts.is_beyond(self.course, before, submission):
+            return False
+        most = self.course.policy.attempts.best_of
+        self._say(f"{submission.student}, {submission.assignment}: not graded, because {most} attempts were graded")
+        return True
 
     def _has_current_record(self, submission: StudentSubmission) -> bool:
         grade = record.load(self.course.record(*submission.id))
-        return bool(grade and (grade.source, grade.profile) == (submission.source, self.options.profile))
+        if grade is None or (grade.source, grade.profile) != (submission.source, self.options.profile):
+            return False
+        return grade.passed is None or grade.target == self.course.policy.program.target
 
     def program_reports(self, waiting: list[StudentSubmission]) -> dict[tuple[str, str], ProgramReport | None]:
         """Run the four-worker programs. A report is None if the grader itself failed on it."""
@@ -152,13 +168,14 @@ class Autograding:
 
         A mistake of the grader's costs this submission its grade, and no other submission.
         """
+        before = record.earlier(self.course.record(*submission.id))
         try:
             grade = grade_notebook(self.course, submission, report, self.options.profile, Bubblewrap)
         except IsolationError:
             raise
         except Exception as error:
             return self._add_failure(submission, f"{type(error).__name__}: {error}")
-        return f"{grade.points:g} points, {grade.seconds:.0f} s"
+        return f"{grade.points:g} points, {grade.seconds:.0f} s{_compared(before, grade)}"
 
     def _add_failure(self, submission: StudentSubmission, reason: str) -> str:
         """Note that a submission has no grade, and return that in words."""
@@ -182,6 +199,10 @@ class Autograding:
             table.add_row(student, *("" if grade is None else f"{grade.points:g}" for grade in grades))
         self.console.print(table)
         self._print_unrecognised()
+        for student in self.course.policy.unknown_students(student_submission.students(self.course)):
+            self._say(
+                f"{policy.FILE}: {quoted(student)} has an extension, but nobody of this name has submitted anything"
+            )
         for name, reason in self.failures.items():
             self._say(f"no grade yet, the same command tries again: {name}: {for_terminal(reason, MAX_REASON)}")
 
@@ -191,3 +212,14 @@ class Autograding:
 
     def _say(self, text: str) -> None:
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+
+def _compared(before: Record | None, grade: Record) -> str:
+    """What is different from the grade before, in words. It is empty for the first grade."""
+    if before is None:
+        return ""
+    kept = f"; attempt {grade.counted} of {grade.attempt} counts" if grade.counted != grade.attempt else ""
+    changed = record.changes(before, grade)
+    if not changed:
+        return f"{kept}; no line has changed"
+    return "\n    ".join([f"{kept}; {before.points:g} points before", *changed])

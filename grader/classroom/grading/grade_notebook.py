@@ -15,7 +15,7 @@ from nbformat.v4 import new_output
 from grader import exercises
 from grader.classroom.collecting.student_submission import StudentSubmission
 from grader.classroom.course import Course, CourseError
-from grader.classroom.grading import execute_for_display, gradebook, rebuild, record
+from grader.classroom.grading import attempts, execute_for_display, gradebook, rebuild, record
 from grader.classroom.grading.programs import ProgramReport
 from grader.classroom.grading.rebuild import RebuiltNotebook
 from grader.classroom.grading.record import FOUR_WORKERS, Line, Record
@@ -37,6 +37,8 @@ def grade_notebook(
 ) -> Record:  # fmt: skip
     """Grade a submission and enter it into the gradebook. `report` is the harness's, if there is a program.
 
+    Returns the grade that counts. This may be an earlier attempt's.
+
     Raises isolation.IsolationError if the sandbox cannot be had, and CourseError if a graded cell is unknown.
     """
     started = time.monotonic()
@@ -52,13 +54,20 @@ def grade_notebook(
     problems += _execute_answers(rebuilt.notebook, isolation)
     for text in reversed(problems):
         rebuild.add_note(rebuilt.notebook, text)
-    gradebook.save_grade(course, submission, rebuilt.notebook)
+    path = course.record(*submission.id)
+    before = record.earlier(path)
+    attempt = attempts.number(before, submission)
     graded, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - started
     grade = Record(
         source=submission.source, profile=profile, lines=lines, problems=problems, passed=passed, graded=graded,
-        seconds=round(seconds, 2), worth_a_look=look,
+        seconds=round(seconds, 2), worth_a_look=look, attempt=attempt, counted=attempt,
+        target=course.policy.program.target,
     )  # fmt: skip
-    record.save(grade, course.record(*submission.id))
+    if attempts.earlier_counts(course, before, submission, grade):
+        grade = attempts.keep_earlier(course, before, submission, grade)
+    else:
+        gradebook.save_grade(course, submission, rebuilt.notebook)
+    record.save(grade, path)
     return grade
 
 

@@ -36,11 +36,14 @@ def run_programs(
     programs = {submission.student: submission.program for submission in submissions if submission.program}
     if not programs:
         return {}
-    output = course.harness / f"{profile}-{GRADER[:12]}"  # one journal per profile and version of the grader
+    target = course.policy.program.target
+    own_target = "" if target is None else f"-target-{target:g}"
+    output = course.harness / f"{profile}-{GRADER[:12]}{own_target}"  # one journal per kind of run and grader
     with _as_folders(programs) as folder:
         options = BatchOptions(
-            submissions=folder, output=output, profile=profile, key=course.key, scheduler=scheduler, rerun=force
-        )
+            submissions=folder, output=output, profile=profile, key=course.key, scheduler=scheduler, rerun=force,
+            target=target,
+        )  # fmt: skip
         try:
             result = grade_batch(options, console)
         except GraderError as error:

@@ -28,7 +28,8 @@ class Record(BaseModel, frozen=True):
 
     `source` is the hash of what was submitted. `passed` says whether the four-worker run passed on `profile`; it is
     None in an assignment without a four-worker program. `worth_a_look` has lines of the program that an instructor may
-    want to read.
+    want to read. `attempt` counts what was handed in and graded. `counted` is the attempt whose grade this is.
+    `target` is the policy's for the four-worker program, or None.
     """
 
     source: str
@@ -39,6 +40,9 @@ class Record(BaseModel, frozen=True):
     graded: str  # the time of grading, in ISO 8601
     seconds: float
     worth_a_look: list[str] = []
+    attempt: int = 1
+    counted: int = 1
+    target: float | None = None
     schema_: Literal[1] = 1
 
     @property
@@ -54,7 +58,35 @@ def load(path: Path) -> Record | None:
         return None
 
 
+def forget(path: Path) -> None:
+    """Set the record at `path` aside, so that the submission is graded again. `earlier` still finds it."""
+    if path.exists():
+        path.replace(_aside(path))
+
+
+def earlier(path: Path) -> Record | None:
+    """The record that a new one will replace: the present one, or the one that was set aside."""
+    return load(path) or load(_aside(path))
+
+
+def _aside(path: Path) -> Path:
+    return path.with_suffix(".before")
+
+
+def changes(before: Record, after: Record) -> list[str]:
+    """Say in one line for each line of the grade what has changed. The list is empty if all is the same."""
+    old, new = ({(line.cell, line.name): line for line in one.lines} for one in (before, after))
+    changed = []
+    for key in dict.fromkeys([*old, *new]):
+        was, now = (lines[key].points if key in lines else None for lines in (old, new))
+        if was != now:
+            told = ["no such line" if points is None else f"{points:g}" for points in (was, now)]
+            changed.append(f"{key[0]}, {key[1]}: {told[0]} before, {told[1]} now")
+    return changed
+
+
 def save(record: Record, path: Path) -> None:
     """Write a record, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, record.model_dump_json(indent=1) + "\n")
+    _aside(path).unlink(missing_ok=True)

@@ -12,8 +12,7 @@ from grader.certificates.issuer import Issuer
 from grader.classroom.course import Course
 from grader.classroom.grading import record
 from grader.classroom.grading.record import FOUR_WORKERS, Record
-from grader.classroom.nbgrader_plugins import score
-from grader.common.contract import load
+from grader.classroom.nbgrader_plugins import max_points, total
 from grader.grading.grade import shown_by_a_pass
 
 
@@ -55,12 +54,12 @@ def _award(course: Course, student: str, grade: Record, years: int | None) -> Aw
     with course.gradebook as gradebook:
         person = gradebook.find_student(student)
         names = [person.first_name, person.last_name]
-        max_points = sum(assignment.max_score for assignment in gradebook.assignments)
-        points = sum(score(gradebook, assignment.name, student) or 0 for assignment in gradebook.assignments)
+        most, points = max_points(gradebook, course.policy), total(gradebook, course.policy, student)
     since = datetime.fromisoformat(grade.graded)
     return Award(
-        name=" ".join(filter(None, names)) or student, student=student, grade=f"{points:g} of {max_points:g} points",
-        shown=shown_by_a_pass(load(grade.profile), grade.points), since=since, until=credential.expiry(since, years),
+        name=" ".join(filter(None, names)) or student, student=student, grade=f"{points:g} of {most:g} points",
+        shown=shown_by_a_pass(course.policy.profile(grade.profile), grade.points), since=since,
+        until=credential.expiry(since, years),
     )  # fmt: skip
 
 

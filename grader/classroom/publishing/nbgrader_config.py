@@ -16,6 +16,4 @@ c.ExchangeFactory.collect = collect.SafeCollect
 c.ExchangeCollect.update = True  # a later submission replaces the one that was collected
 c.ClearSolutions.code_stub = {"python": STUB}
 c.ExportApp.plugin_class = nbgrader_plugins.LmsExport
-c.AssignLatePenalties.plugin_class = nbgrader_plugins.PerDay
-# The share of a notebook's score that is taken off for each day that has begun after the due date. 0.1 is ten per cent.
-c.PerDay.share = 0.0
+c.AssignLatePenalties.plugin_class = nbgrader_plugins.PerDay  # policy.toml says how much is taken off

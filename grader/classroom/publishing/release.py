@@ -9,6 +9,7 @@ from pathlib import Path
 from nbformat import NotebookNode
 from nbgrader.utils import is_grade
 
+from grader.classroom import policy
 from grader.classroom.course import CONFIG, Course, check_api_result
 from grader.common.atomic_write import write_whole
 from grader.notebooks import build
@@ -22,8 +23,9 @@ def release(course: Course, solutions: Path) -> list[str]:
     notebooks = {path.stem: graded_notebook(path) for path in build.lessons(solutions)}
     sources = {name: build.text(notebook) for name, notebook in notebooks.items() if notebook}
     course.root.mkdir(parents=True, exist_ok=True)
-    if not (course.root / CONFIG).exists():
-        shutil.copy(Path(__file__).with_name(CONFIG), course.root)
+    for template in (Path(__file__).with_name(CONFIG), Path(policy.__file__).with_name(policy.FILE)):
+        if not (course.root / template.name).exists():
+            shutil.copy(template, course.root)
     course.create_key()
     changed = [name for name, text in sources.items() if not _is_released(course, name, text)]
     for name in changed:

@@ -1,11 +1,14 @@
 """The tests share a small class of six made-up learners, which is graded once."""
 
+import shutil
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from grader.classroom.course import Course
+from grader.classroom.grading import record
 from grader.classroom.grading.autograde import AutogradeOptions, autograde
 from grader.classroom.publishing.export import export
 from grader.classroom.publishing.feedback import release_feedback
@@ -32,3 +35,14 @@ def graded(tmp_path_factory: pytest.TempPathFactory) -> Graded:
     assert release_feedback(course, console).failures == []
     export(course)
     return Graded(course, result.failures, console.export_text())
+
+
+def copy(graded: Graded, target: Path) -> Course:
+    """Return the graded course for a test that changes it."""
+    shutil.copytree(graded.course.root, target, ignore=shutil.ignore_patterns("harness"))
+    return Course(target)
+
+
+def points(course: Course, student: str, assignment: str) -> float:
+    """Return the points that the grader gave."""
+    return record.load(course.record(student, assignment)).points

@@ -4,7 +4,6 @@ import csv
 import re
 import shutil
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import nbformat
@@ -19,7 +18,7 @@ from grader.classroom.grading.autograde import AutogradeOptions, autograde
 from grader.classroom.publishing.export import export
 from grader.classroom.publishing.feedback import make_page, release_feedback
 from grader.classroom.publishing.release import release
-from tests.grader.classroom.conftest import STUDENTS, Graded
+from tests.grader.classroom.conftest import STUDENTS, Graded, copy, points
 from tests.support import synthetic_class
 
 ALL = [
@@ -29,10 +28,6 @@ ALL = [
 ]
 OPTIONS = AutogradeOptions(profile=synthetic_class.PROFILE)
 RIGHT, NO_WARMUP, SPY, GARBAGE, KILLED, FORGER = map(synthetic_class.name, range(STUDENTS))
-
-
-def points(course: Course, student: str, assignment: str) -> float:
-    return record.load(course.record(student, assignment)).points
 
 
 def in_gradebook(course: Course, student: str, assignment: str):
@@ -163,6 +158,7 @@ def test_the_summary_shows_every_graded_cell(graded: Graded):
     cells = [*(id for ids in synthetic_class.ANSWERS.values() for id in ids), "four_workers"]
     for id in cells:
         assert f"<h2>{id} " in text
+    assert f"<p>{STUDENTS} learners, {len(ALL)} graded submissions." in text
     assert text.count("data:image/png;base64,") == len(cells)
     assert 'alt="Distribution' in text
 
@@ -171,12 +167,6 @@ def test_the_summary_names_the_lines_that_are_worth_a_look(graded: Graded):
     text = (graded.course.root / "export" / "summary.html").read_text()
     assert "Programs that are worth a look" in text
     assert "<li><code>train.py, line " in text
-
-
-def copy(graded: Graded, target: Path) -> Course:
-    """Return the graded course for a test that changes it."""
-    shutil.copytree(graded.course.root, target, ignore=shutil.ignore_patterns("harness"))
-    return Course(target)
 
 
 def snapshot(course: Course) -> dict[str, bytes]:
@@ -267,19 +257,6 @@ def test_only_a_changed_submission_is_graded_again(graded: Graded, tmp_path: Pat
     assert changed
     assert all(GARBAGE in path and name in path for path in changed)
     assert points(course, GARBAGE, name) == points(course, RIGHT, name)
-
-
-def test_a_late_submission_loses_a_share_per_day(graded: Graded, tmp_path: Path):
-    course, name = copy(graded, tmp_path / "work"), synthetic_class.NOTEBOOKS[0]
-    config = course.root / "nbgrader_config.py"
-    config.write_text(config.read_text().replace("c.PerDay.share = 0.0", "c.PerDay.share = 0.1"))
-    with course.gradebook as gradebook:  # This is a day and a half after the deadline.
-        gradebook.find_assignment(name).duedate = datetime(2025, 12, 31, 0, 0)
-        gradebook.db.commit()
-    table, _ = export(course)
-    row = next(row for row in csv.DictReader(table.open()) if row["student"] == RIGHT)
-    full = points(course, RIGHT, name)
-    assert float(next(row[column] for column in row if column.startswith(name))) == pytest.approx(0.8 * full)
 
 
 def test_nbgraders_autograde_uses_the_grader(graded: Graded, tmp_path: Path):

@@ -1,0 +1,118 @@
+"""The rules of a course, which an instructor writes into `policy.toml`: penalties, extensions, attempts and weights."""
+
+import math
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+
+from grader.common import contract
+from grader.common.contract import Profile
+from grader.common.errors import GraderError
+from grader.common.text import one_line, quoted
+
+FILE = "policy.toml"
+DAY_SECONDS = 24 * 3600
+MAX_VALUE = 60  # characters of a wrong value in a message
+UNKNOWN = "extra_forbidden"  # pydantic's name for an entry that no field has
+NO_ZONE = "timezone_aware"  # and for a time without its zone
+
+
+class PolicyError(GraderError):
+    """An entry of the file is wrong. The message is one line, which names each wrong entry."""
+
+
+class Rules(BaseModel):
+    """A part of the file. An entry must have the right type and a known name."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class Late(Rules):
+    """`share_per_day` of the points is taken off for each day begun, and at most `max_share` of them."""
+
+    share_per_day: float = Field(0.0, ge=0, le=1)
+    max_share: float = Field(1.0, ge=0, le=1)
+
+    def share(self, seconds: float) -> float:
+        """The share of the points that is taken off from a submission that is so many seconds late."""
+        return min(self.max_share, self.share_per_day * math.ceil(max(0.0, seconds) / DAY_SECONDS))
+
+
+class Attempts(Rules):
+    """The best of the first `best_of` attempts counts. Without it the last attempt counts."""
+
+    best_of: int | None = Field(None, ge=1)
+
+
+class Assignment(Rules):
+    """The `weight` multiplies an assignment's points in the total. A dropped assignment is not in the total."""
+
+    dropped: bool = False
+    weight: float = Field(1.0, gt=0, le=100)
+
+    @property
+    def factor(self) -> float:
+        """By what the points are multiplied in the total."""
+        return 0.0 if self.dropped else self.weight
+
+
+class Program(Rules):
+    """`target` is the test accuracy that the four-worker program must reach, 0 to 1. None is the profile's."""
+
+    target: float | None = Field(None, gt=0, lt=1)
+
+
+class Policy(Rules):
+    """All rules. `extensions` holds due dates by student and assignment."""
+
+    late: Late = Late()
+    attempts: Attempts = Attempts()
+    program: Program = Program()
+    assignments: dict[str, Assignment] = {}
+    extensions: dict[str, dict[str, AwareDatetime]] = {}
+
+    def profile(self, name: str) -> Profile:
+        """The profile called `name`, with the target of this course."""
+        return contract.load(name, self.program.target)
+
+    def assignment(self, name: str) -> Assignment:
+        """The rules of one assignment."""
+        return self.assignments.get(name, Assignment())
+
+    def unknown_students(self, known: Iterable[str]) -> list[str]:
+        """The students with an extension whom nobody knows. Their names may be misspelt."""
+        return sorted(set(self.extensions) - set(known))
+
+
+def load(root: Path, assignments: list[str]) -> Policy:
+    """Read the policy of the course in `root`, whose assignments have these names. Without a file it is the usual one.
+
+    Raises PolicyError if an entry is wrong.
+    """
+    path = root / FILE
+    if not path.exists():
+        return Policy()
+    try:
+        policy = Policy.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PolicyError(f"{path} is no TOML file: {one_line(str(error))}") from None
+    except ValidationError as error:
+        raise PolicyError(f"{path}: {'; '.join(_wrong_entries(error))}") from None
+    named = [*policy.assignments, *(name for dates in policy.extensions.values() for name in dates)]
+    if unknown := [name for name in named if name not in assignments]:
+        raise PolicyError(
+            f"{path}: no assignment {', '.join(map(quoted, unknown))}; released are: {', '.join(assignments)}"
+        )
+    return policy
+
+
+def _wrong_entries(error: ValidationError) -> Iterator[str]:
+    for wrong in error.errors():
+        entry = ".".join(map(str, wrong["loc"]))
+        if wrong["type"] == UNKNOWN:
+            yield f"there is no entry {quoted(entry)}"
+            continue
+        message = "a time needs its zone, as in 2026-02-01T23:59:00+01:00" if wrong["type"] == NO_ZONE else wrong["msg"]
+        yield f"{entry} = {one_line(str(wrong['input']), MAX_VALUE)}: {message[0].lower()}{message[1:]}"
