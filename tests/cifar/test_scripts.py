@@ -29,7 +29,13 @@ def check_output(folder: Path, script: str) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["metrics.jsonl", "model.pt"]
 
 
-@pytest.mark.parametrize("script", LESSONS)
+# Two of the scripts show it in `make test`; the others differ from them by a few lines.
+QUICK = ("cifar_base", "cifar_lamb")
+
+
+@pytest.mark.parametrize(
+    "script", [pytest.param(script, marks=() if script in QUICK else pytest.mark.slow) for script in LESSONS]
+)
 def test_four_workers_train_and_only_rank_0_reports(script: str, tmp_path: Path):
     done = run_workers(4, SCRIPTS / f"{script}.py", *SMALL, "--output-dir", tmp_path)
     assert done.returncode == 0, done.stderr

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import psutil
+import pytest
 from rich.console import Console
 
 from grader.check import CheckOptions, check
@@ -55,6 +56,7 @@ def test_the_reference_passes_with_full_points_and_exit_status_0(tmp_path: Path)
     assert workers_left(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_naive_conversion_misses_the_target_and_exit_status_is_1(tmp_path: Path):
     done = run_python(
         "-m", "grader", "check", SUBMISSIONS / "naive", "--profile", "fast", "--no-sandbox",

@@ -71,6 +71,7 @@ def shown(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_the_program_of_one_worker_has_no_step_on_four(shown: list[str], cifar10: Path):
     assert begin() == begin() == convert.MINE
     found = check()

@@ -437,12 +437,15 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("quick")
 
 
-# Each of these takes one to two minutes, so they run only in `make test-all`. Their claims have tests of their own.
+# Each of these takes one to three minutes, so they run only in `make test-all`. Their claims have tests of their own.
 LONG = (
     "02_one_worker",
     "03_data_parallelism_by_hand",
+    "04_horovod",
     "05_why_it_converges_worse",
     "06_techniques",
+    "08_assignment",
+    "09_beyond_one_machine",
     "13_lab_of_lesson_03",
     "14_lab_of_lesson_04",
     "15_lab_of_lesson_09",

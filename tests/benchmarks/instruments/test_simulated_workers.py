@@ -15,7 +15,10 @@ SCRIPTS = Path(__file__).parents[3] / "source_code"
 SETTINGS = {"images": 1024, "batch_size": 64, "epochs": 2, "device": "cpu"}
 
 
-@pytest.mark.parametrize("lesson", ["base", "warmup", "lamb"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("lesson", [pytest.param("base", marks=SLOW), pytest.param("warmup", marks=SLOW), "lamb"])
 def test_a_team_is_as_its_workers(lesson, tmp_path):
     """The weights are equal except for rounding.
 

@@ -31,7 +31,10 @@ def test_the_accuracy_after_some_time_lies_between_two_epochs():
     assert found[:5] == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5]) and np.isnan(found[5])
 
 
-@pytest.mark.parametrize("way", ["topk", "powersgd", "diloco"])
+SLOW = pytest.mark.slow
+
+
+@pytest.mark.parametrize("way", ["topk", pytest.param("powersgd", marks=SLOW), pytest.param("diloco", marks=SLOW)])
 def test_real_workers_train_and_tell_their_accuracy_after_each_epoch(way: str):
     settings = {"images": 1024, "test_images": 200, "epochs": 2}
     found = savings.run(way, 0, settings)["test_accuracy"]

@@ -224,6 +224,7 @@ def test_an_output_folder_among_the_submissions_is_refused(group: Class, capfd):
     assert not group.output.exists()
 
 
+@pytest.mark.slow
 def test_a_class_of_two_is_graded_on_four_real_workers(group: Class):
     """This takes about a minute."""
     shutil.copytree(REPOSITORY / "solutions" / "assignment", group.folder / "anna")

@@ -190,6 +190,7 @@ def test_an_extension_of_nobody_is_named(graded: Graded, tmp_path: Path):
     )
 
 
+@pytest.mark.slow
 def test_another_target_is_that_of_the_program(graded: Graded, tmp_path: Path):
     """The programs run again, because the harness judges them by the target. One student's program is enough."""
     course = copy(graded, tmp_path / "work")
