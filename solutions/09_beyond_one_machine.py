@@ -216,6 +216,25 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # cost nothing. With 101 workers they wait twice as long. The bytes behave better: $(K-1)/K$ is 1/2 for two workers, and
 # never more than 1.
 #
+# How long does such a sum stay small enough? Write a function that says how many workers are worth having.
+
+
+# %% exercise="worth_having"
+def worth_having(computing: float, latency: float, byte_time: float, agreeing: float, gradient_bytes: int) -> int:
+    """The largest number of workers, at most 4096, that compute for at least half of their time."""
+    ### BEGIN SOLUTION
+    workers = 1
+    while workers < 4096:
+        steps = 2 * workers  # of workers + 1 in a ring
+        exchange = agreeing + steps * latency + steps / (workers + 1) * gradient_bytes * byte_time
+        if exchange > computing:
+            break
+        workers += 1
+    return workers
+    ### END SOLUTION
+
+
+# %% [markdown]
 # One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for
 # example because its computer does something else. Such a worker is called a **straggler**. The more workers there are,
 # the more often at least one of them is slow.
@@ -355,6 +374,7 @@ for batch in (16, 64, 256, 1024):
     exchanges = [ring((once, alpha, beta), k, 4 * 480_000) for k in (2, 16, 256, 4096)]  # 480,000 parameters
     shares = ", ".join(f"{computing / (computing + exchange):.0%}" for exchange in exchanges)
     print(f"{batch:5} images a worker: 2, 16, 256 and 4,096 workers compute {shares} of their time")
+    print(f"      by your function, {worth_having(computing, alpha, beta, once, 4 * 480_000)} workers are worth having")
 
 # %% [markdown]
 # ## The same in PyTorch's own words

@@ -36,6 +36,7 @@ LESSONS = {
     "momentum_correction": "lesson_06",
     "effective_batch": "lesson_07",
     "updates_made": "lesson_07",
+    "worth_having": "lesson_09",
 }  # each exercise's id has the folder of its lesson
 IDS = tuple(LESSONS)
 

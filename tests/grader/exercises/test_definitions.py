@@ -27,7 +27,12 @@ from tests.conftest import REPOSITORY
 
 KEYS = [f"key {number}" for number in range(12)]
 COMPARED = [id for id in exercises.IDS if isinstance(exercises.get(id), Compared)]
-UNCITED = {"step_time", "pipeline_rate", "updates_made"}  # These exercises are arithmetic that needs no paper.
+UNCITED = {
+    "step_time",
+    "pipeline_rate",
+    "updates_made",
+    "worth_having",
+}  # These exercises are arithmetic that needs no paper.
 MISTAKES = [(id, mistake.name) for id in COMPARED for mistake in exercises.get(id).mistakes]
 
 
@@ -134,6 +139,9 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("updates_made", "floor", [1, 0, 1]),
         ("updates_made", "leftovers", [1, 1, 0]),
         ("updates_made", "one worker", [0, 0, 0]),
+        ("worth_having", "one too many", [0, 0, 0.33]),
+        ("worth_having", "messages alone", [1, 0, 0.67]),
+        ("worth_having", "never agreeing", [1, 0, 1]),
     ],
 )
 def test_a_mistake_costs_its_own_points(id: str, name: str, points: list[float]):

@@ -148,6 +148,13 @@ def updates_made(images, batch, workers, epochs):
             updates += 1
     return updates
 """,
+    "worth_having": """
+def worth_having(computing, alpha, beta, gamma, n):
+    for workers in range(4096, 1, -1):
+        if gamma + 2 * (workers - 1) * alpha + 2 * (workers - 1) / workers * n * beta <= computing:
+            return workers
+    return 1
+""",
 }
 
 ARRAYS = {
@@ -273,6 +280,13 @@ def updates_made(images, batch, workers, epochs):
     shard = torch.utils.data.TensorDataset(torch.empty(images // workers))
     return epochs * len(torch.utils.data.DataLoader(shard, batch_size=batch))
 """,
+    "worth_having": """
+import numpy as np
+def worth_having(computing, latency, byte_time, agreeing, gradient_bytes):
+    k = np.arange(1, 4097)
+    exchange = np.where(k > 1, agreeing + 2 * (k - 1) * (latency + gradient_bytes / k * byte_time), 0)
+    return k[exchange <= computing].max()
+""",
 }
 
 
@@ -355,6 +369,7 @@ def compare_arms(a, b):
     "momentum_correction": PLAIN["momentum_correction"].replace("v / old", "v / new"),
     "effective_batch": PLAIN["effective_batch"].replace("and not sharded", "or sharded"),
     "updates_made": PLAIN["updates_made"].replace("range(0, shard, batch)", "range(shard // batch)"),
+    "worth_having": PLAIN["worth_having"].replace("gamma + ", ""),
 }
 
 
@@ -365,7 +380,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
         "average_gradients": 1.33, "ring_step": 0.5, "ring_plan": 3.5, "noise_scale": 0, "warmup_factor": 1.75,
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
         "squared_error": 0.33, "step_time": 0, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
-        "momentum_correction": 2, "effective_batch": 3, "updates_made": 2,
+        "momentum_correction": 2, "effective_batch": 3, "updates_made": 2, "worth_having": 2,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
     assert "wrong way" in advice["ring_step"][1] and "replaces already" in advice["ring_plan"][1]
@@ -376,6 +391,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     assert "one worker's epochs" in advice["rate_at"][2] and "two standard errors" in advice["compare_arms"][1]
     assert "still has the old rate" in advice["momentum_correction"][1]
     assert "does not make shards alike" in advice["effective_batch"][0] and "round up" in advice["updates_made"][1]
+    assert "agreeing is missing" in advice["worth_having"][1]
     assert "rank has no say" in advice["shard_indices"][0] and "generator of your own" in advice["shard_indices"][2]
     assert results["warmup_factor"].groups[2].difference.startswith("warmup_factor(")
     assert "gave 0; it should be other than 0" in results["trust_ratio"].groups[2].difference
