@@ -64,7 +64,7 @@ def similar(args: argparse.Namespace, console: Console) -> int:
     course = Course(args.course.resolve())
     texts = documents.of_course(course)
     for old in args.old:
-        texts += documents.of_course(Course(old.resolve()), year=old.name)
+        texts += documents.of_course(Course(old.resolve()), year="/".join(old.resolve().parts[-2:]))
     groups = list(compare.groups(texts, documents.given_code(course)))
     target = course.root / "export" / "similar.html"
     target.parent.mkdir(exist_ok=True)

@@ -83,7 +83,12 @@ class Course:
 
     @cached_property
     def policy(self) -> Policy:
-        """The rules of this course. Raises policy.PolicyError if an entry of its file is wrong."""
+        """The rules of this course. Raises policy.PolicyError if an entry of its file is wrong.
+
+        Raises CourseError if the late penalty is still in the configuration, where it was before there was a policy.
+        """
+        if (self.root / CONFIG).is_file() and self.config.PerDay.get("share"):
+            raise CourseError(f"{CONFIG}: move c.PerDay.share to {policy.FILE}, as share_per_day below [late]")
         return policy.load(self.root, self.assignments)
 
     @property

@@ -95,7 +95,7 @@ def load(root: Path, assignments: list[str]) -> Policy:
     if not path.exists():
         return Policy()
     try:
-        policy = Policy.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
+        policy = Policy.model_validate(tomllib.loads(path.read_text(encoding="utf-8-sig")))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PolicyError(f"{path} is no TOML file: {one_line(str(error))}") from None
     except ValidationError as error:

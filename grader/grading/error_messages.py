@@ -6,6 +6,7 @@ from cifar.support.horovodrun import LogLine, read_line
 from grader.common.text import in_words
 
 MAX_ERROR_LENGTH = 300  # characters of a worker's error message; one line of the report
+WAITED = "still waited for the others"
 UNEVEN = "All workers must make the same number of updates: give each equally many batches."
 LAUNCHERS_OWN = ("Traceback", "Terminated", "During handling")  # such lines do not say what went wrong
 # What the other workers say when one has ended or failed.
@@ -35,7 +36,7 @@ def last_error(log: str) -> str:
         return "The workers said nothing of it: run the command by hand."
     if not causes:
         waited = in_words("worker", sorted({line.rank for _, line in errors})).capitalize()
-        return f"{waited} still waited for the others when one of them ended. {UNEVEN}"
+        return f"{waited} {WAITED} when one of them ended."
     number, line = causes[-1]
     known = [advice for pattern, advice in CAUSES.items() if re.search(pattern, log)]
     return " ".join(

@@ -38,9 +38,23 @@ def _numbers(text: str) -> Iterator[int]:
         nodes = list(ast.walk(ast.parse(text)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
+    usual = {id(environment) for node in nodes if (environment := _environment_of_one_variable(node))}
     for node in nodes:
-        if _is_worth_a_look(node):
+        if id(node) not in usual and _is_worth_a_look(node):
             yield node.lineno
+
+
+def _environment_of_one_variable(node: ast.AST) -> ast.Attribute | None:
+    """The `os.environ` in `os.environ["NAME"]` or `os.environ.get("NAME")`, as many programs read one variable."""
+    match node:
+        case ast.Subscript(value=ast.Attribute(attr="environ") as environment, slice=ast.Constant(), ctx=ast.Load()):
+            return environment
+        case ast.Call(
+            func=ast.Attribute(value=ast.Attribute(attr="environ") as environment, attr="get"),
+            args=[ast.Constant(), *_],
+        ):
+            return environment
+    return None
 
 
 def _is_worth_a_look(node: ast.AST) -> bool:

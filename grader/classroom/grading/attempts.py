@@ -1,4 +1,7 @@
-"""Decides which attempt counts where a course's policy lets the best of several attempts count."""
+"""Decides which attempt counts where a course's policy lets the best of several attempts count.
+
+An attempt is a submission that was graded. Only the points that the grader gave are compared, after the late penalty.
+"""
 
 import nbformat
 
@@ -7,6 +10,8 @@ from grader.classroom.course import Course
 from grader.classroom.grading import gradebook, rebuild
 from grader.classroom.grading.record import Record
 from grader.common.atomic_write import write_whole
+
+NOTE = "from-the-grader-attempts"  # the id of the cell that says which attempt counts
 
 
 def number(before: Record | None, submission: StudentSubmission) -> int:
@@ -23,13 +28,16 @@ def is_beyond(course: Course, before: Record | None, submission: StudentSubmissi
 
 
 def earlier_counts(course: Course, before: Record | None, submission: StudentSubmission, grade: Record) -> bool:
-    """Whether the grade of an earlier attempt counts, and not that of this submission, after the late penalties."""
-    if course.policy.attempts.best_of is None or before is None or submission.id not in course.graded:
+    """Whether the grade of an earlier attempt counts, and not that of this submission.
+
+    Runs of another size or with another target cannot be compared. Then this submission counts, because the files of an
+    earlier one are no longer there.
+    """
+    if course.policy.attempts.best_of is None or before is None or before.counted == grade.attempt:
         return False
-    if before.profile != grade.profile or before.counted == grade.attempt:
+    if not before.is_comparable(grade) or not gradebook.is_entered(course, *submission.id):
         return False
-    left = gradebook.points_after_penalty(course, submission, grade.points)
-    kept = gradebook.counted_points(course, *submission.id)
+    kept, left = (gradebook.after_penalty(course, *submission.id, one) for one in (before, grade))
     return (bool(before.passed), kept) >= (bool(grade.passed), left)
 
 
@@ -37,10 +45,9 @@ def keep_earlier(course: Course, before: Record, submission: StudentSubmission, 
     """Keep an earlier attempt's grade, say so at the top of its notebook, and return its record."""
     student, assignment = submission.id
     path = course.folder("autograded", student, assignment) / f"{assignment}.ipynb"
-    notebook = nbformat.read(path, as_version=4)
-    text = (
-        f"Attempt {grade.attempt} has {grade.points:g} points. Attempt {before.counted} counts, with {before.points:g}."
-    )
-    rebuild.add_note(notebook, text)
-    write_whole(path, nbformat.writes(notebook))
+    if path.is_file():
+        notebook = nbformat.read(path, as_version=4)
+        text = f"Attempt {grade.attempt} has {grade.points:g} points. Attempt {before.counted} counts"
+        rebuild.add_note(notebook, f"{text}, with {before.points:g}.", NOTE)
+        write_whole(path, nbformat.writes(notebook))
     return before.model_copy(update={"source": submission.source, "attempt": grade.attempt})

@@ -112,7 +112,9 @@ class Autograding:
     def remove_records(self, submissions: list[StudentSubmission]) -> None:
         """Forget the grades, so that an interrupted run with `force` continues without it."""
         for submission in submissions:
-            record.forget(self.course.record(*submission.id))
+            path = self.course.record(*submission.id)
+            if not attempts.is_beyond(self.course, record.earlier(path), submission):
+                record.forget(path)
 
     def without_grade(self, submissions: list[StudentSubmission]) -> list[StudentSubmission]:
         """The submissions that have no grade yet, or have changed since. The policy may limit a student's attempts."""
@@ -126,19 +128,21 @@ class Autograding:
         return [submission for submission in waiting if not self._is_beyond_the_attempts(submission)]
 
     def _is_beyond_the_attempts(self, submission: StudentSubmission) -> bool:
-        """Whether all attempts of a student are used. This is printed."""
-        before = record.earlier(self.course.record(*submission.id))
-        if not attempts.is_beyond(self.course, before, submission):
+        """Whether all attempts of a student are used. This is printed, and the grade stays as it is."""
+        path = self.course.record(*submission.id)
+        if not attempts.is_beyond(self.course, record.earlier(path), submission):
             return False
+        record.bring_back(path)
         most = self.course.policy.attempts.best_of
         self._say(f"{submission.student}, {submission.assignment}: not graded, because {most} attempts were graded")
         return True
 
     def _has_current_record(self, submission: StudentSubmission) -> bool:
         grade = record.load(self.course.record(*submission.id))
-        if grade is None or (grade.source, grade.profile) != (submission.source, self.options.profile):
+        if grade is None or grade.source != submission.source:
             return False
-        return grade.passed is None or grade.target == self.course.policy.program.target
+        wanted = (self.options.profile, self.course.policy.program.target)
+        return grade.passed is None or (grade.profile, grade.target) == wanted  # without a program, there is no run
 
     def program_reports(self, waiting: list[StudentSubmission]) -> dict[tuple[str, str], ProgramReport | None]:
         """Run the four-worker programs. A report is None if the grader itself failed on it."""

@@ -61,7 +61,7 @@ def grade_notebook(
     grade = Record(
         source=submission.source, profile=profile, lines=lines, problems=problems, passed=passed, graded=graded,
         seconds=round(seconds, 2), worth_a_look=look, attempt=attempt, counted=attempt,
-        target=course.policy.program.target,
+        target=course.policy.program.target, handed_in=submission.timestamp,
     )  # fmt: skip
     if attempts.earlier_counts(course, before, submission, grade):
         grade = attempts.keep_earlier(course, before, submission, grade)

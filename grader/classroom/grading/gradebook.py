@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
+from nbgrader.api import MissingEntry
 from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 
 from grader.classroom.collecting.student_submission import SECRET_FILE, STAMP_FILE, StudentSubmission
 from grader.classroom.course import Course
-from grader.classroom.nbgrader_plugins import score
+from grader.classroom.grading.record import Record
 from grader.common.atomic_write import write_whole
 
 QUIET = logging.getLogger("grader.nbgrader")  # nbgrader logs every late submission, at every call
@@ -40,7 +41,10 @@ def update_late_penalty(course: Course, student: str, assignment: str) -> None:
 
 
 def _set_extension(course: Course, student: str, assignment: str) -> None:
-    """Enter the student's own due date of the policy. nbgrader keeps it as a time after the assignment's due date."""
+    """Enter the student's own due date of the policy. nbgrader keeps it as a time after the assignment's due date.
+
+    Without such an entry there is no extension, also if somebody has given one in another way.
+    """
     own = course.policy.extensions.get(student, {}).get(assignment)
     with course.gradebook as gradebook:
         submission = gradebook.find_submission(assignment, student)
@@ -49,19 +53,23 @@ def _set_extension(course: Course, student: str, assignment: str) -> None:
         gradebook.db.commit()
 
 
-def points_after_penalty(course: Course, submission: StudentSubmission, points: float) -> float:
-    """What is left of the points of a submission, which is in the gradebook already, by its own time stamp."""
+def after_penalty(course: Course, student: str, assignment: str, grade: Record) -> float:
+    """What the late penalty leaves of the points that the grader gave for an attempt."""
+    _set_extension(course, student, assignment)
     with course.gradebook as gradebook:
-        due = gradebook.find_submission(submission.assignment, submission.student).duedate
-    late = (submission.timestamp - due).total_seconds() if submission.timestamp and due else 0.0
-    return points * (1 - course.policy.late.share(late))
+        due = gradebook.find_submission(assignment, student).duedate
+    late = (grade.handed_in - due).total_seconds() if grade.handed_in and due else 0.0
+    return grade.points * (1 - course.policy.late.share(late))
 
 
-def counted_points(course: Course, student: str, assignment: str) -> float:
-    """The points that the gradebook has for a submission, after the penalty."""
-    update_late_penalty(course, student, assignment)
+def is_entered(course: Course, student: str, assignment: str) -> bool:
+    """Whether the gradebook has this submission."""
     with course.gradebook as gradebook:
-        return score(gradebook, assignment, student) or 0.0
+        try:
+            gradebook.find_submission(assignment, student)
+        except MissingEntry:
+            return False
+    return True
 
 
 def _resources(course: Course, student: str, assignment: str) -> dict:

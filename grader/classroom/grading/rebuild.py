@@ -65,8 +65,8 @@ def grade_cells(rebuilt: NotebookNode) -> dict[str, NotebookNode]:
     return {cell.metadata.nbgrader.grade_id: cell for cell in rebuilt.cells if is_grade(cell)}
 
 
-def add_note(rebuilt: NotebookNode, text: str) -> None:
-    """Add a note at the top of a notebook. The text is shown as it is, without markup."""
+def add_note(rebuilt: NotebookNode, text: str, id: str | None = None) -> None:
+    """Add a note at the top of a notebook. The text is shown as it is, without markup. It replaces a note of its id."""
     cell = new_markdown_cell(f"**From the grader:** {for_markdown(text)}")
-    cell.id = f"from-the-grader-{len(rebuilt.cells)}"
-    rebuilt.cells.insert(0, cell)
+    cell.id = id or f"from-the-grader-{len(rebuilt.cells)}"
+    rebuilt.cells = [cell, *(other for other in rebuilt.cells if other.id != cell.id)]

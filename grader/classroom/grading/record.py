@@ -3,6 +3,7 @@
 Autograding reads them to grade again only what has changed. The class's summary is made from them.
 """
 
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
@@ -28,8 +29,8 @@ class Record(BaseModel, frozen=True):
 
     `source` is the hash of what was submitted. `passed` says whether the four-worker run passed on `profile`; it is
     None in an assignment without a four-worker program. `worth_a_look` has lines of the program that an instructor may
-    want to read. `attempt` counts what was handed in and graded. `counted` is the attempt whose grade this is.
-    `target` is the policy's for the four-worker program, or None.
+    want to read. `attempt` counts what was handed in and graded. `counted` is the attempt whose grade this is, and
+    `handed_in` is its time stamp, in UTC. `target` is the policy's for the four-worker program, or None.
     """
 
     source: str
@@ -43,11 +44,16 @@ class Record(BaseModel, frozen=True):
     attempt: int = 1
     counted: int = 1
     target: float | None = None
+    handed_in: datetime | None = None
     schema_: Literal[1] = 1
 
     @property
     def points(self) -> float:
         return round(sum(line.points for line in self.lines), 2)
+
+    def is_comparable(self, other: "Record") -> bool:
+        """Whether two grades of an assignment come from runs of the same size and target. Exercises have no runs."""
+        return self.passed is None or (self.profile, self.target) == (other.profile, other.target)
 
 
 def load(path: Path) -> Record | None:
@@ -62,6 +68,12 @@ def forget(path: Path) -> None:
     """Set the record at `path` aside, so that the submission is graded again. `earlier` still finds it."""
     if path.exists():
         path.replace(_aside(path))
+
+
+def bring_back(path: Path) -> None:
+    """Undo `forget`, if there is no new record."""
+    if not path.exists() and _aside(path).exists():
+        _aside(path).replace(path)
 
 
 def earlier(path: Path) -> Record | None:

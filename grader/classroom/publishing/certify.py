@@ -23,8 +23,8 @@ def certificates_folder(course: Course) -> Path:
 def certify(course: Course, profile: str, years: int | None, keys: Path) -> list[Path]:
     """Sign for all whose four-worker run passed, and return the paths of their pictures.
 
-    A certificate that says the same already stays as it is. Raises CourseError before the first release, and
-    IssuerError if there is no key to sign with.
+    A certificate that says the same already stays as it is. That of a student who no longer passes is removed. Raises
+    CourseError before the first release, and IssuerError if there is no key to sign with.
     """
     course.check()
     signer, key = issuer.signing_issuer(keys), issuer.signing_key(keys)
@@ -33,14 +33,15 @@ def certify(course: Course, profile: str, years: int | None, keys: Path) -> list
     pictures = []
     for student, assignment in course.graded:
         grade = record.load(course.record(student, assignment))
-        if grade and grade.passed and grade.profile == profile:
+        if grade and grade.passed is not None and grade.profile == profile:
             target = folder / f"{student}.png"
-            if _is_withheld(course, student, assignment):
-                target.unlink(missing_ok=True)
-                target.with_suffix(".jwt").unlink(missing_ok=True)
-            else:
+            has_target = grade.target == course.policy.program.target  # if not, the program has to be graded again
+            if grade.passed and has_target and not _is_withheld(course, student, assignment):
                 _write(_award(course, student, grade, years), signer, key, target)
                 pictures.append(target)
+            else:
+                target.unlink(missing_ok=True)
+                target.with_suffix(".jwt").unlink(missing_ok=True)
     return pictures
 
 

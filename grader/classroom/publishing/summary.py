@@ -4,7 +4,6 @@ import base64
 import io
 import statistics
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +12,7 @@ from matplotlib.figure import Figure
 
 from grader.classroom.course import Course
 from grader.classroom.grading import record
-from grader.classroom.grading.record import Record
+from grader.classroom.grading.record import FOUR_WORKERS, Record
 from grader.classroom.templates import template
 from grader.common.text import one_line
 
@@ -37,7 +36,7 @@ class LineCount:
 class Cell:
     """A graded cell over the class.
 
-    `points` holds the points of all who have a grade there. `mistakes` holds what was wrong, and for how many students.
+    `points` holds the points of all who have a grade there. `mistakes` holds what was wrong, and for which students.
     `attempts` and `seconds` of grading are those of the assignment. `separates` is the correlation of the points here
     with the points in all other cells (the item-rest correlation of test theory), or None if it cannot be computed.
     """
@@ -47,7 +46,7 @@ class Cell:
     max: float
     points: list[float]
     lines: list[LineCount]
-    mistakes: list[tuple[str, int]]
+    mistakes: list[tuple[str, list[str]]]
     attempts: list[int]
     seconds: list[float]
     separates: float | None
@@ -83,11 +82,12 @@ def _points(grades: Grades, student: str) -> dict[str, float]:
 def _cell(assignment: str, name: str, grades: Grades, all_points: dict[str, dict[str, float]]) -> Cell:
     own = {student: grade for (student, which), grade in grades.items() if which == assignment}
     lines = {student: [line for line in grade.lines if line.cell == name] for student, grade in own.items()}
-    mistakes = [
-        [f"{line.name}: {line.message}" for line in found if line.points < line.max] for found in lines.values()
-    ]
+    mistakes = {
+        student: [f"{line.name}: {line.message}" for line in found if line.points < line.max]
+        for student, found in lines.items()
+    }
     points = {student: round(sum(line.points for line in found), 2) for student, found in lines.items()}
-    rest = [sum(all_points[student].values()) - all_points[student].get(name, 0.0) for student in own]
+    rest = [round(sum(all_points[student].values()) - points[student], 2) for student in own]
     return Cell(
         assignment, name, max=max(sum(line.max for line in found) for found in lines.values()),
         points=list(points.values()), lines=_line_counts(list(lines.values())), mistakes=_most_common(mistakes),
@@ -110,15 +110,19 @@ def _correlation(points: list[float], rest: list[float]) -> float | None:
     return float(np.corrcoef(points, rest)[0, 1])
 
 
-def _most_common(mistakes: Sequence[list[str]]) -> list[tuple[str, int]]:
-    """The lines that cost the most students points, each shown by its most common message, with a count."""
-    counts = Counter(one_line(text.partition(": ")[0]) for texts in mistakes for text in texts)
-    messages = Counter(one_line(text) for texts in mistakes for text in texts)
+def _most_common(mistakes: dict[str, list[str]]) -> list[tuple[str, list[str]]]:
+    """The lines that cost the most students points, each shown by its most common message, with the students."""
+    students: dict[str, list[str]] = {}
+    messages = Counter(one_line(text) for texts in mistakes.values() for text in texts)
+    for student, texts in mistakes.items():
+        for name in dict.fromkeys(one_line(text.partition(": ")[0]) for text in texts):
+            students.setdefault(name, []).append(student)
+    common = sorted(students, key=lambda name: -len(students[name]))[:MAX_MISTAKES]
     examples = {
         name: max((message for message in messages if message.startswith(f"{name}: ")), key=messages.get)
-        for name in counts
+        for name in common
     }
-    return [(examples[name][:MAX_MISTAKE], count) for name, count in counts.most_common(MAX_MISTAKES)]
+    return [(examples[name][:MAX_MISTAKE], students[name]) for name in common]
 
 
 def looks(grades: Grades) -> dict[str, list[str]]:
@@ -137,15 +141,16 @@ def remarks(cells: list[Cell]) -> list[str]:
         told.append(f"Nobody has all points in {', '.join(nobody)}.")
     if everybody := [cell.name for cell in cells if cell.full == len(cell.points)]:
         told.append(f"Everybody has all points in {', '.join(everybody)}.")
-    if known := [cell for cell in cells if cell.separates is not None]:
-        best = max(known, key=lambda cell: cell.separates)
+    known = [cell for cell in cells if cell.separates is not None]
+    if positive := [cell for cell in known if cell.separates > 0]:
+        best = max(positive, key=lambda cell: cell.separates)
         told.append(
-            f"{best.name} separates the class best: its points go with the points elsewhere "
+            f"{best.name} separates the class best: who has its points has many points elsewhere "
             f"(correlation {best.separates:.2f})."
         )
-        if weak := [f"{cell.name} ({cell.separates:.2f})" for cell in known if cell.separates <= 0]:
-            told.append(f"Look at {', '.join(weak)}: who is good elsewhere is not better there.")
-    elif cells:
+    if weak := [f"{cell.name} ({cell.separates:.2f})" for cell in known if cell.separates <= 0]:
+        told.append(f"Look at {', '.join(weak)}: who is good elsewhere is not better there.")
+    if cells and not known:
         told.append(f"With {MIN_STUDENTS} learners or more, this page also says which exercise separates the class.")
     return told
 
@@ -164,13 +169,11 @@ def _in_words(cell: Cell) -> str:
     mean = f"mean {statistics.mean(cell.points):.2f} of {cell.max:g} points"
     several = sum(attempt > 1 for attempt in cell.attempts)
     attempts = (
-        f"{several} handed in more than once, at most {max(cell.attempts)} times" if several else "one attempt each"
+        f"{several} handed in more than once, at most {max(cell.attempts)} times" if several else "One attempt each"
     )
     separates = "" if cell.separates is None else f" Correlation with the points elsewhere: {cell.separates:.2f}."
-    return (
-        f"{len(cell.points)} graded, {mean}, {cell.full} with all points; {attempts}. "
-        f"Grading the notebook took {statistics.median(cell.seconds):.0f} s (median).{separates}"
-    )
+    time = "" if cell.name == FOUR_WORKERS else f" Grading took {statistics.median(cell.seconds):.0f} s (median)."
+    return f"{len(cell.points)} graded, {mean}, {cell.full} with all points. {attempts}.{time}{separates}"
 
 
 def _picture(cell: Cell) -> Markup:

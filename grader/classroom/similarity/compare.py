@@ -17,9 +17,7 @@ from copydetect.utils import get_token_coverage
 
 from grader.classroom.similarity.documents import Document
 
-WINDOW = (
-    6  # fingerprints from which one is taken, so common parts that are WINDOW - 1 characters longer are always found
-)
+ALL = 1  # of so many fingerprints one is taken; with more, the result would depend on Python's random hashes
 MIN_OWN = 150  # characters of a text that are the student's own; less cannot be compared
 
 
@@ -33,11 +31,10 @@ class View:
     noise: int
     names: bool
 
-    def fingerprint(self, text: str, window: int = WINDOW) -> CodeFingerprint:
+    def fingerprint(self, text: str) -> CodeFingerprint:
         """The fingerprint of a text in this view."""
-        return CodeFingerprint(
-            "text.py", self.noise, window, language="python", filter=not self.names, fp=io.StringIO(text)
-        )
+        text = io.StringIO(text)
+        return CodeFingerprint("text.py", self.noise, ALL, language="python", filter=not self.names, fp=text)
 
     def own_fingerprint(self, text: str, given: set[int]) -> CodeFingerprint:
         """The fingerprint of a text, without what was given to all.
@@ -86,7 +83,7 @@ Prints = dict[Document, tuple[CodeFingerprint, ...]]  # one fingerprint for each
 def groups(documents: Iterable[Document], given: Iterable[str]) -> Iterator[Group]:
     """Compare all texts of the same kind and assignment. Two texts of older courses are not compared."""
     documents, given = list(documents), list(given)
-    common = [set().union(*(view.fingerprint(text, window=1).hashes for text in given)) for view in VIEWS]
+    common = [set().union(*(view.fingerprint(text).hashes for text in given)) for view in VIEWS]
     for assignment, kind in sorted({(document.assignment, document.kind) for document in documents}):
         own = [document for document in documents if (document.assignment, document.kind) == (assignment, kind)]
         prints = {

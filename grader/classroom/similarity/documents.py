@@ -1,6 +1,5 @@
 """The texts of a class that are compared: four-worker programs, and the answers to the exercises of a notebook."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from grader.classroom.course import Course
 from grader.submission import notebook
 
 PROGRAM, ANSWERS = "program", "answers"
-MAX_CHARACTERS = 100_000  # of one text; a right program has less than 10,000
+MAX_CHARACTERS = 30_000  # of a program or a cell; a right program has less than 10,000
 STARTER = Path(cifar.__file__).parents[1] / "assignment"  # what learners begin with
 
 
@@ -42,9 +41,7 @@ def of_course(course: Course, year: str = "") -> list[Document]:
     for student, assignment in student_submission.find_submissions(course):
         submission = student_submission.read_submission(course, student, assignment)
         texts = {PROGRAM: _program(submission), ANSWERS: _answers(submission, ids[assignment])}
-        documents += [
-            Document(student, assignment, kind, text[:MAX_CHARACTERS], year) for kind, text in texts.items() if text
-        ]
+        documents += [Document(student, assignment, kind, text, year) for kind, text in texts.items() if text]
     return documents
 
 
@@ -66,13 +63,8 @@ def _answer_ids(course: Course, assignment: str) -> list[str]:
 
 
 def _program(submission: StudentSubmission) -> str:
-    return "\n\n".join(_sources(submission))
-
-
-def _sources(submission: StudentSubmission) -> Iterator[str]:
-    for name, content in sorted(submission.program.items()):
-        if name.endswith(".py"):
-            yield content.decode(errors="replace")
+    files = [content for name, content in sorted(submission.program.items()) if name.endswith(".py")]
+    return tidied("\n\n".join(content.decode(errors="replace") for content in files))
 
 
 def _answers(submission: StudentSubmission, ids: list[str]) -> str:
@@ -81,4 +73,14 @@ def _answers(submission: StudentSubmission, ids: list[str]) -> str:
         found = notebook.answers(submission.notebook or b"", ids).sources
     except notebook.NotebookError:
         return ""
-    return "\n\n".join(found[id] for id in ids if id in found)
+    return "\n\n".join(tidied(found[id]) for id in ids if id in found)
+
+
+def tidied(text: str) -> str:
+    """The text with one kind of line end and without blank lines at its ends. Several blank lines become one.
+
+    Over many blank lines, the tokenizer needs a time that grows with the square of their number.
+    """
+    lines = [line.rstrip() for line in text.splitlines()]
+    kept = [line for line, before in zip(lines, ["", *lines], strict=False) if line or before]
+    return "\n".join(kept).strip("\n")[:MAX_CHARACTERS]

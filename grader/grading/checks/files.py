@@ -7,16 +7,24 @@ from grader.common.text import in_words
 from grader.grading.checkpoint import agrees
 from grader.grading.checks.finding import Finding
 from grader.grading.evidence import Evidence, Missing
+from grader.sandbox.guest_scripts.classify_images import NO_STATE_DICT, NOT_FINITE, OTHER_NETWORK, PREFIX
 
 MAX_WRITES = WORKERS - 2  # of one file between two updates; if all workers write it, the monitor may miss one write
 MAX_HITS_OF_ONE = 0.5  # times the measured accuracy; the hits of one worker of four are about a quarter
 MAX_OTHER_ROUNDING = 0.001  # of an accuracy; computed again on the same machine, it differs by less
 
+UNUSABLE = {  # parts of the reasons that the second sandbox gives, and what to change
+    NOT_FINITE: "Lower the learning rate, and look at the loss of each epoch: from where on is it nan?",
+    NO_STATE_DICT: "Save only its state dict: torch.save(net.state_dict(), path), or training.save(net, folder).",
+    PREFIX: "Save the network that is inside the wrapper: net.module.state_dict().",
+    OTHER_NETWORK: "Train and save the starter's network, ResNet9(width=16).",
+}
+
 
 def checkpoint(evidence: Evidence) -> Finding:
     """model.pt is the state dict of the ResNet9(width=16) that the workers trained, after their last update"""
     if not evidence.checkpoint:
-        return Finding(0, evidence.checkpoint.reason, "On rank 0, after training: training.save(net, args.output_dir).")
+        return Finding(0, evidence.checkpoint.reason, _how_to_save(evidence.checkpoint.reason))
     if any(evidence.checkpoint.is_after(worker.updates[-1]) for worker in evidence.workers):
         return Finding(1, f"weights {evidence.checkpoint.weights:08x}, as after the last update")
     earlier = [update.update for update in evidence.workers[0].updates if evidence.checkpoint.is_after(update)]
@@ -25,6 +33,12 @@ def checkpoint(evidence: Evidence) -> Finding:
         return Finding(0, f"the weights as after update {earlier[-1]}, not the last", advice)
     advice = "Save the state dict of the network that the workers trained, after its last update."
     return Finding(0, "weights that the workers had after none of their updates", advice)
+
+
+def _how_to_save(reason: str) -> str:
+    """What to change where model.pt cannot be used. `reason` is the evidence's."""
+    told = [advice for part, advice in UNUSABLE.items() if part in reason]
+    return told[0] if told else "On rank 0, after training: training.save(net, args.output_dir)."
 
 
 def one_writer(evidence: Evidence) -> Finding:

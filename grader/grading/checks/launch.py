@@ -5,7 +5,7 @@ from collections import Counter
 from grader.common.contract import WORKERS
 from grader.common.text import in_words
 from grader.grading.checks.finding import Finding
-from grader.grading.error_messages import UNEVEN, last_error
+from grader.grading.error_messages import UNEVEN, WAITED, last_error
 from grader.grading.evidence import Evidence
 
 
@@ -32,15 +32,27 @@ def ends(evidence: Evidence) -> Finding:
     if evidence.run.stopped:
         return Finding(0, seen, evidence.run.stopped)
     if evidence.run.status != 0:
-        advice = last_error(evidence.log)
-        if len(set(counts)) > 1 and UNEVEN not in advice:
-            advice = f"{advice} {UNEVEN}"
+        advice = " ".join(filter(None, [last_error(evidence.log), _of_waiting(evidence, counts)]))
         return Finding(0, f"{seen}; exit status {evidence.run.status}", advice)
     if not evidence.ended_well():
         return Finding(0, f"{seen}; not every worker came to the end of its program", "Let the program end by itself.")
     if len(set(counts)) > 1:
         return Finding(0.5, seen, UNEVEN)
     return Finding(1, seen)
+
+
+def _of_waiting(evidence: Evidence, counts: list[int]) -> str:
+    """What to change if workers made different numbers of updates, or still waited for another one as it ended."""
+    waited = WAITED in last_error(evidence.log)
+    if waited and set(counts) == {evidence.profile.updates()}:
+        return AFTER_TRAINING
+    return UNEVEN if waited or len(set(counts)) > 1 else ""
+
+
+AFTER_TRAINING = (
+    "All updates are made, so this is a call after the training. All workers must make it, as hvd.barrier() or "
+    "hvd.allreduce(...)."
+)
 
 
 def device(evidence: Evidence) -> Finding:

@@ -22,6 +22,9 @@ from cifar.support.fingerprint import fingerprint
 from cifar.workers import autocast
 
 BATCH = 500  # images; one forward pass has so many, because more would need more memory
+# Parts of the messages, by which the grader finds the advice that fits.
+NO_STATE_DICT, NOT_FINITE = "is not a state dict", "numbers that are not finite"
+PREFIX, OTHER_NETWORK = "the prefix 'module.'", "is not of"
 
 
 class WrongCheckpoint(Exception):
@@ -33,10 +36,10 @@ def read_state(content: bytes) -> dict[str, torch.Tensor]:
     try:
         state = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
     except Exception as error:  # anything can be wrong with a file that somebody else made
-        reason = printable(str(error).split("\n")[0][:120]) or type(error).__name__
-        raise WrongCheckpoint(f"is not a state dict that loads with weights_only=True: {reason}") from None
+        reason = printable(str(error).split("\n")[0].split(". ")[0][:120]) or type(error).__name__
+        raise WrongCheckpoint(f"{NO_STATE_DICT} that loads with weights_only=True: {reason}") from None
     if not isinstance(state, dict) or not all(isinstance(value, torch.Tensor) for value in state.values()):
-        raise WrongCheckpoint("is not a state dict: save net.state_dict()")
+        raise WrongCheckpoint(NO_STATE_DICT)
     return state
 
 
@@ -51,16 +54,16 @@ def compare(state: dict, wanted: dict[str, torch.Tensor], network: str) -> None:
     The entries must have the same types and shapes, and all their numbers must be finite.
     """
     if state and all(str(key).startswith("module.") for key in state):
-        raise WrongCheckpoint("has names with the prefix 'module.': save the network inside the wrapper")
+        raise WrongCheckpoint(f"has names with {PREFIX}")
     if missing := sorted(wanted.keys() - state.keys()):
-        raise WrongCheckpoint(f"lacks {missing[0]}: it is not of {network}")
+        raise WrongCheckpoint(f"{OTHER_NETWORK} {network}: it lacks {missing[0]}")
     if extra := sorted(map(str, state.keys() - wanted.keys())):
-        raise WrongCheckpoint(f"has an entry {extra[0][:60]!r} that {network} has not")
+        raise WrongCheckpoint(f"{OTHER_NETWORK} {network}: it has an entry {extra[0][:60]!r}")
     for key, value in wanted.items():
         if kind(state[key]) != kind(value):
-            raise WrongCheckpoint(f"{key} is {kind(state[key])}, not {kind(value)}")
+            raise WrongCheckpoint(f"{OTHER_NETWORK} {network}: {key} is {kind(state[key])}, not {kind(value)}")
         if not torch.isfinite(state[key]).all():
-            raise WrongCheckpoint(f"{key} holds numbers that are not finite; the training diverged")
+            raise WrongCheckpoint(f"{key} holds {NOT_FINITE}; the training diverged")
 
 
 def kind(tensor: torch.Tensor) -> str:

@@ -13,7 +13,7 @@ from rich.console import Console
 from grader.__main__ import main
 from grader.classroom import policy
 from grader.classroom.course import Course
-from grader.classroom.grading import record
+from grader.classroom.grading import attempts, record
 from grader.classroom.grading.autograde import AutogradeOptions, autograde
 from grader.classroom.policy import Policy, PolicyError
 from grader.classroom.publishing.export import export
@@ -180,6 +180,48 @@ def test_the_best_of_several_attempts_counts_and_no_more_are_graded(graded: Grad
         said = graded_again(course)
     assert "not graded, because 3 attempts were graded" in said
     assert record.load(course.record(RIGHT, NOTEBOOK)).attempt == 3
+
+
+def test_grading_again_by_force_keeps_the_best_attempt_and_loses_no_record(graded: Graded, tmp_path: Path):
+    """The first of two attempts counts. Then all attempts are used, and another one is handed in."""
+    course = copy(graded, tmp_path / "work")
+    (course.root / policy.FILE).write_text("[attempts]\nbest_of = 2\n")
+    best = points(course, RIGHT, NOTEBOOK)
+    hand_in(course, RIGHT, WORSE)
+    graded_again(course)
+    again = AutogradeOptions(profile=synthetic_class.PROFILE, student=RIGHT, assignment=NOTEBOOK, force=True)
+    for source in (None, "# three"):
+        hand_in(course, RIGHT, {"trust_ratio": source} if source else {})
+        assert autograde(Course(course.root), again, Console(quiet=True)).failures == {}
+        grade = record.load(course.record(RIGHT, NOTEBOOK))
+        assert (grade.attempt, grade.counted, grade.points) == (2, 1, best)
+    page = nbformat.read(course.folder("autograded", RIGHT, NOTEBOOK) / f"{NOTEBOOK}.ipynb", as_version=4)
+    assert [cell.id for cell in page.cells].count(attempts.NOTE) == 1
+
+
+def test_the_penalty_and_the_extension_decide_which_attempt_is_the_best(graded: Graded, tmp_path: Path):
+    """A better attempt that is late loses to an earlier one, unless the student has an extension."""
+    course = copy(graded, tmp_path / "work")
+    with course.gradebook as gradebook:
+        gradebook.find_assignment(NOTEBOOK).duedate = datetime(2026, 1, 2)
+        gradebook.db.commit()
+    (course.root / policy.FILE).write_text("[attempts]\nbest_of = 3\n[late]\nshare_per_day = 1.0\n")
+    for extension, counted in (("", 1), (f"[extensions.{OTHER}]\n{NOTEBOOK} = 2026-02-01T00:00:00Z\n", 3)):
+        with (course.root / policy.FILE).open("a") as file:
+            file.write(extension)
+        hand_in(course, OTHER, {"trust_ratio": PLAIN["trust_ratio"] + f"\n# {counted}"})
+        stamp = course.folder("submitted", OTHER, NOTEBOOK) / "timestamp.txt"
+        stamp.write_text("2026-01-05 12:00:00.000000 UTC")
+        graded_again(course)
+        assert record.load(course.record(OTHER, NOTEBOOK)).counted == counted
+
+
+def test_a_penalty_in_the_old_place_is_not_lost_without_a_word(graded: Graded, tmp_path: Path, capsys):
+    course = copy(graded, tmp_path / "work")
+    config = course.root / "nbgrader_config.py"
+    config.write_text(config.read_text() + "c.PerDay.share = 0.3\n")
+    assert main(["autograde", "--course", str(course.root)]) == 2
+    assert "move c.PerDay.share to policy.toml" in capsys.readouterr().err
 
 
 def test_an_extension_of_nobody_is_named(graded: Graded, tmp_path: Path):

@@ -25,7 +25,7 @@ ASSIGNMENTS = {PROGRAM: synthetic_class.PROGRAM, ANSWERS: synthetic_class.NOTEBO
 
 def texts(folder: Path) -> list[Document]:
     program = "\n\n".join(path.read_text() for path in sorted(folder.glob("*.py")) if path.name != "answers.py")
-    answers = (folder / "answers.py").read_text()
+    program, answers = documents.tidied(program), documents.tidied((folder / "answers.py").read_text())
     found = {PROGRAM: program, ANSWERS: answers}
     return [Document(folder.name, ASSIGNMENTS[kind], kind, text) for kind, text in found.items()]
 
@@ -54,6 +54,11 @@ def test_the_three_copied_pairs_are_above_all_others(groups: dict[str, Group], k
 def test_copied_programs_stand_apart_from_programs_that_were_written_alone(groups: dict[str, Group]):
     similarities = [pair.similarity for pair in groups[PROGRAM].pairs]
     assert similarities[2] > 0.8 and similarities[3] < 0.7
+
+
+def test_many_blank_lines_take_no_time_and_hide_nothing():
+    text = documents.tidied("\n" * 500 + "x = 1\r\n" + " \n" * 20_000 + "y = 2\n\n")
+    assert text == "x = 1\n\ny = 2"
 
 
 def test_what_all_learners_were_given_does_not_count(course: Course):

@@ -36,7 +36,9 @@ def test_the_met_lines_of_each_cell_are_counted(grades: Grades):
     cells = {cell.name: cell for cell in summary.cells(grades)}
     assert cells["hard"].lines == [LineCount("the line", 6, 12), LineCount("another line", 12, 12)]
     assert (cells["hard"].max, cells["hard"].full, cells["easy"].full, cells["absurd"].full) == (3, 6, 12, 0)
-    assert cells["hard"].mistakes == [("the line: This is what to change.", 6)]
+    assert cells["hard"].mistakes == [
+        ("the line: This is what to change.", [f"learner-{number:02}" for number in range(6)])
+    ]
     assert sorted(cells["hard"].attempts) == [1] * 6 + [2] * 6
 
 
@@ -58,5 +60,5 @@ def test_the_page_shows_counts_attempts_and_time(grades: Grades):
     text = summary.page(grades)
     assert "12 learners, 12 graded submissions." in text
     assert '<td class="count">6 of 12</td>' in text
-    assert "6 handed in more than once, at most 2 times. Grading the notebook took 3 s (median)." in text
-    assert "6 learners: the line: This is what to change." in text
+    assert "6 handed in more than once, at most 2 times. Grading took 3 s (median)." in text
+    assert "6 learners: the line: This is what to change.<br><small>learner-00, learner-01, " in text

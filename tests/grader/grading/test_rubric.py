@@ -316,3 +316,31 @@ def test_a_consequence_of_a_crash_is_not_its_cause():
     assert last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
     told = last_error(f"[1]<stderr>:    assert self._allreduce_delay[p] > 0\n[1]<stderr>:AssertionError\n{shut}")
     assert "Step the optimizer that hvd.DistributedOptimizer returned" in told
+
+
+@pytest.mark.parametrize(
+    ("reason", "advice"),
+    [
+        ("model.pt was not written", "On rank 0, after training"),
+        ("model.pt is not of ResNet9(width=16): it lacks classify.weight", "Train and save the starter's network"),
+        ("model.pt is not a state dict that loads with weights_only=True: x", "Save only its state dict"),
+        ("model.pt has names with the prefix 'module.'", "inside the wrapper"),
+        ("model.pt classify.bias holds numbers that are not finite; the training diverged", "Lower the learning rate"),
+    ],
+)
+def test_the_advice_on_a_checkpoint_fits_what_is_wrong_with_it(reason: str, advice: str):
+    result = judged(right_run(checkpoint=Missing(reason)))
+    (row,) = [row for row in result.rows if row.id == "checkpoint"]
+    assert row.seen == reason and advice in row.message
+
+
+@pytest.mark.parametrize(
+    ("left_out", "advice"), [(0, "a call after the training"), (1, "give each equally many batches")]
+)
+def test_a_worker_that_waited_is_told_whether_updates_are_missing(left_out: int, advice: str):
+    log = "[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of ..."
+    made = [shorter(worker, PROFILE.updates() - left_out) for worker in workers()]
+    result = judged(right_run(workers=made, run=run(status=1), log=log))
+    (row,) = [row for row in result.rows if row.id == "ends"]
+    assert row.message.startswith("Worker 3 still waited for the others when one of them ended.")
+    assert advice in row.message

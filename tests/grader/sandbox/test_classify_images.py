@@ -10,8 +10,8 @@ from tests.support.checkpoints import as_checkpoint, good_state
 BAD_STATES = {
     "is not a state dict": ["weights"],
     "prefix 'module.'": {f"module.{name}": value for name, value in good_state().items()},
-    "lacks classify.weight": {},
-    "has an entry 'extra'": good_state(extra=torch.ones(1)),
+    "it lacks classify.weight": {},
+    "it has an entry 'extra'": good_state(extra=torch.ones(1)),
     "is float32 (10, 3), not float32 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 3)}),
     "is float16 (10, 128)": good_state(**{"classify.weight": torch.ones(10, 128, dtype=torch.float16)}),
     "not finite": good_state(**{"classify.weight": torch.full((10, 128), torch.nan)}),

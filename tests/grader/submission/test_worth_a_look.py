@@ -32,11 +32,17 @@ def test_a_program_that_touches_the_grader_or_other_processes_is_named(submissio
 @pytest.mark.parametrize(
     "line",
     ["import gc", "from os import kill", "os.fork()", "x = '/proc/1/fd'", "exec('1')", "import ctypes.util as c",
-     "print(os.environ)", "sys.modules['torch']"],
+     "print(os.environ)", "sys.modules['torch']", "os.environ['LD_PRELOAD'] = 'x'"],
 )  # fmt: skip
 def test_the_file_the_number_and_the_line_are_told(line: str, tmp_path: Path):
     (tmp_path / "help.py").write_text(f"import torch\n{line}\n")
     assert worth_a_look(tmp_path) == [f"help.py, line 2: {line}"]
+
+
+@pytest.mark.parametrize("line", ["os.environ['HOROVOD_RANK']", "os.environ.get('RANK', 0)", "os.getenv('RANK')"])
+def test_reading_one_variable_of_the_environment_is_usual(line: str, tmp_path: Path):
+    (tmp_path / "train.py").write_text(f"import os\n{line}\n")
+    assert worth_a_look(tmp_path) == []
 
 
 @pytest.mark.parametrize("text", ["for", "\0", "(" * 10_000, "x = '\ud800'"])
