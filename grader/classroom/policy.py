@@ -7,8 +7,6 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from grader.common import contract
-from grader.common.contract import Profile
 from grader.common.errors import GraderError
 from grader.common.text import one_line, quoted
 
@@ -72,10 +70,6 @@ class Policy(Rules):
     program: Program = Program()
     assignments: dict[str, Assignment] = {}
     extensions: dict[str, dict[str, AwareDatetime]] = {}
-
-    def profile(self, name: str) -> Profile:
-        """The profile called `name`, with the target of this course."""
-        return contract.load(name, self.program.target)
 
     def assignment(self, name: str) -> Assignment:
         """The rules of one assignment."""

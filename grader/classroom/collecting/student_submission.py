@@ -69,22 +69,23 @@ def find_submissions(
 ) -> Iterator[tuple[str, str]]:
     """Students and assignments of all folders in `submitted/` that have the name of a released assignment."""
     released = [name for name in course.assignments if assignment in (None, name)]
-    for folder in sorted((course.root / "submitted").glob("*")):
-        if STUDENT.fullmatch(folder.name) and student in (None, folder.name) and _is_folder(folder):
-            yield from ((folder.name, name) for name in released if _is_folder(folder / name))
+    for who in students(course):
+        if student in (None, who):
+            yield from ((who, name) for name in released if _is_folder(course.folder("submitted", who, name)))
 
 
 def students(course: Course) -> list[str]:
     """The students who have a folder in `submitted/`."""
-    return [path.name for path in sorted((course.root / "submitted").glob("*")) if STUDENT.fullmatch(path.name)]
+    paths = sorted((course.root / "submitted").glob("*"))
+    return [path.name for path in paths if STUDENT.fullmatch(path.name) and _is_folder(path)]
 
 
 def unrecognised_paths(course: Course) -> list[str]:
     """Paths in `submitted/` that are no student's folder, and paths in students' folders that are no assignment's."""
     paths = [path for path in sorted((course.root / "submitted").glob("*")) if path.name != ".gitkeep"]
-    students = [path for path in paths if STUDENT.fullmatch(path.name) and _is_folder(path)]
-    inner = [path for folder in students for path in sorted(folder.glob("*"))]
-    unrecognised = [path for path in paths if path not in students]
+    known = students(course)
+    inner = [path for student in known for path in sorted((course.root / "submitted" / student).glob("*"))]
+    unrecognised = [path for path in paths if path.name not in known]
     unrecognised += [path for path in inner if path.name not in course.assignments or not _is_folder(path)]
     return [str(path.relative_to(course.root)) for path in unrecognised]
 

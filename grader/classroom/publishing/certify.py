@@ -13,6 +13,7 @@ from grader.classroom.course import Course
 from grader.classroom.grading import record
 from grader.classroom.grading.record import FOUR_WORKERS, Record
 from grader.classroom.nbgrader_plugins import max_points, total
+from grader.common.contract import load
 from grader.grading.grade import shown_by_a_pass
 
 
@@ -59,7 +60,7 @@ def _award(course: Course, student: str, grade: Record, years: int | None) -> Aw
     since = datetime.fromisoformat(grade.graded)
     return Award(
         name=" ".join(filter(None, names)) or student, student=student, grade=f"{points:g} of {most:g} points",
-        shown=shown_by_a_pass(course.policy.profile(grade.profile), grade.points), since=since,
+        shown=shown_by_a_pass(load(grade.profile, grade.target), grade.points), since=since,
         until=credential.expiry(since, years),
     )  # fmt: skip
 

@@ -1,7 +1,5 @@
 """The class at a glance: one page for the instructor, with the lines that learners meet and the mistakes they make."""
 
-import base64
-import io
 import statistics
 from collections import Counter
 from dataclasses import dataclass
@@ -13,6 +11,7 @@ from matplotlib.figure import Figure
 from grader.classroom.course import Course
 from grader.classroom.grading import record
 from grader.classroom.grading.record import FOUR_WORKERS, Record
+from grader.classroom.inline_picture import inline_picture
 from grader.classroom.templates import template
 from grader.common.text import one_line
 
@@ -66,20 +65,13 @@ def grades(course: Course) -> Grades:
 def cells(grades: Grades) -> list[Cell]:
     """All graded cells in the lessons' order, with the grader's points. Manual points are in the table only."""
     names = sorted({(assignment, line.cell) for (_, assignment), grade in grades.items() for line in grade.lines})
-    rests = {student: _points(grades, student) for student, _ in grades}
-    return [_cell(assignment, name, grades, rests) for assignment, name in names]
+    totals: Counter[str] = Counter()
+    for (student, _), grade in grades.items():
+        totals[student] += sum(line.points for line in grade.lines)
+    return [_cell(assignment, name, grades, totals) for assignment, name in names]
 
 
-def _points(grades: Grades, student: str) -> dict[str, float]:
-    """A student's points by cell."""
-    points: dict[str, float] = {}
-    for (who, _), grade in grades.items():
-        for line in grade.lines if who == student else ():
-            points[line.cell] = points.get(line.cell, 0.0) + line.points
-    return points
-
-
-def _cell(assignment: str, name: str, grades: Grades, all_points: dict[str, dict[str, float]]) -> Cell:
+def _cell(assignment: str, name: str, grades: Grades, totals: Counter[str]) -> Cell:
     own = {student: grade for (student, which), grade in grades.items() if which == assignment}
     lines = {student: [line for line in grade.lines if line.cell == name] for student, grade in own.items()}
     mistakes = {
@@ -87,7 +79,7 @@ def _cell(assignment: str, name: str, grades: Grades, all_points: dict[str, dict
         for student, found in lines.items()
     }
     points = {student: round(sum(line.points for line in found), 2) for student, found in lines.items()}
-    rest = [round(sum(all_points[student].values()) - points[student], 2) for student in own]
+    rest = [round(totals[student] - points[student], 2) for student in own]
     return Cell(
         assignment, name, max=max(sum(line.max for line in found) for found in lines.values()),
         points=list(points.values()), lines=_line_counts(list(lines.values())), mistakes=_most_common(mistakes),
@@ -184,9 +176,4 @@ def _picture(cell: Cell) -> Markup:
     ax.set(xlabel="points", ylabel="learners", xlim=(0, cell.max))
     ax.yaxis.get_major_locator().set_params(integer=True)
     ax.spines[["top", "right"]].set_visible(False)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110)
-    alt = Markup.escape(f"Distribution of the points of {cell.name}: {_in_words(cell)}")
-    return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(
-        alt, base64.b64encode(content.getvalue()).decode()
-    )
+    return inline_picture(figure, f"Distribution of the points of {cell.name}: {_in_words(cell)}")

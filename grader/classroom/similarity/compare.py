@@ -1,4 +1,4 @@
-"""Compares texts by the fingerprints of winnowing (Schleimer, Wilkerson and Aiken 2003, SIGMOD), as MOSS does.
+"""Compares texts by fingerprints of all their short parts, as MOSS does (Schleimer, Wilkerson and Aiken 2003, SIGMOD).
 
 Each pair is looked at in two views, and the more similar one counts. Without names and comments, a text is found again
 whose names and comments have changed. As written, a text is found again whose lines have another order. What all

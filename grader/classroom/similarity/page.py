@@ -1,13 +1,12 @@
 """The page that shows an instructor the most similar pairs of a class, side by side."""
 
-import base64
-import io
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from grader.classroom.inline_picture import inline_picture
 from grader.classroom.similarity.compare import Group, Pair
 from grader.classroom.templates import template
 from grader.common.text import for_page
@@ -55,9 +54,5 @@ def _picture(group: Group) -> Markup:
     ax.plot(similarities[:SHOWN], [0] * len(similarities[:SHOWN]), "|", color="#b03a2e", ms=14, mew=2, clip_on=False)
     ax.set(xlabel="similarity (the pairs that are shown are marked)", ylabel="pairs", xlim=(0, 1))
     ax.spines[["top", "right"]].set_visible(False)
-    content = io.BytesIO()
-    figure.savefig(content, format="png", dpi=110)
     alt = f"Similarity of {len(similarities)} pairs. The highest is {similarities[0]:.2f}."
-    return Markup('<img alt="{}" src="data:image/png;base64,{}">').format(
-        alt, base64.b64encode(content.getvalue()).decode()
-    )
+    return inline_picture(figure, alt)

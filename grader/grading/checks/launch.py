@@ -32,7 +32,8 @@ def ends(evidence: Evidence) -> Finding:
     if evidence.run.stopped:
         return Finding(0, seen, evidence.run.stopped)
     if evidence.run.status != 0:
-        advice = " ".join(filter(None, [last_error(evidence.log), _of_waiting(evidence, counts)]))
+        said = last_error(evidence.log)
+        advice = " ".join(filter(None, [said, _of_waiting(WAITED in said, counts, evidence.profile.updates())]))
         return Finding(0, f"{seen}; exit status {evidence.run.status}", advice)
     if not evidence.ended_well():
         return Finding(0, f"{seen}; not every worker came to the end of its program", "Let the program end by itself.")
@@ -41,10 +42,12 @@ def ends(evidence: Evidence) -> Finding:
     return Finding(1, seen)
 
 
-def _of_waiting(evidence: Evidence, counts: list[int]) -> str:
-    """What to change if workers made different numbers of updates, or still waited for another one as it ended."""
-    waited = WAITED in last_error(evidence.log)
-    if waited and set(counts) == {evidence.profile.updates()}:
+def _of_waiting(waited: bool, counts: list[int], updates: int) -> str:
+    """What to change if workers made different numbers of updates, or still waited for another one as it ended.
+
+    `counts` are the updates of each worker. `updates` are those of a whole run.
+    """
+    if waited and set(counts) == {updates}:
         return AFTER_TRAINING
     return UNEVEN if waited or len(set(counts)) > 1 else ""
 

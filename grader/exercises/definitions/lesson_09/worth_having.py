@@ -1,5 +1,7 @@
 """This exercise asks how many workers of a ring compute for at least half of their time."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from grader.exercises import Compared, Mistakes, TestCase
@@ -22,7 +24,7 @@ class Update:
         return self.agreeing + steps * (self.latency + self.gradient_bytes / workers * self.byte_time)
 
 
-def _largest(computing: float, exchange: object) -> int:
+def _largest(computing: float, exchange: Callable[[int], float]) -> int:
     """Return the largest number of workers whose exchange takes at most as long as computing. It grows with them."""
     workers = 1
     while workers < MOST and exchange(workers + 1) <= computing:
@@ -30,9 +32,7 @@ def _largest(computing: float, exchange: object) -> int:
     return workers
 
 
-def worth_having(
-    computing: float, latency: float, byte_time: float, agreeing: float, gradient_bytes: int
-) -> int:  # fmt: skip
+def worth_having(computing: float, latency: float, byte_time: float, agreeing: float, gradient_bytes: int) -> int:
     """Return the largest number of workers that are worth having."""
     return _largest(computing, Update(computing, latency, byte_time, agreeing, gradient_bytes).exchange)
 
@@ -59,8 +59,8 @@ def _never_agreeing(update: Update) -> int:
 
 @MISTAKES.add("The time of agreeing comes once for each exchange, and not once for each message.")
 def _agreeing_at_each_message(update: Update) -> int:
-    steps_more = lambda workers: (2 * (workers - 1) - 1) * update.agreeing  # noqa: E731
-    return _largest(update.computing, lambda workers: update.exchange(workers) + steps_more(workers))
+    agreeing = update.agreeing
+    return _largest(update.computing, lambda workers: update.exchange(workers) + (2 * workers - 3) * agreeing)
 
 
 @MISTAKES.add("A worker that computes for half of its time waits as long as it computes, and not half as long.")
