@@ -216,7 +216,7 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # cost nothing. With 101 workers they wait twice as long. The bytes behave better: $(K-1)/K$ is 1/2 for two workers, and
 # never more than 1.
 #
-# How long does such a sum stay small enough? Write a function that says how many workers are worth having.
+# So there is a largest number of workers that are worth having. Write a function that finds it.
 
 
 # %% exercise="worth_having"
