@@ -68,11 +68,12 @@ autograde: data  ## instructors: grade all submissions into nbgrader's gradebook
 formgrader: setup  ## instructors: give points by hand in nbgrader's formgrader (PORT=8888)
 	@$(RUN) -m lessons.lab --course $(COURSE) --port $(PORT)
 
-feedback: setup  ## instructors: write one page for each submission, and release it
-	$(RUN) -m grader feedback --course $(COURSE)
+feedback: setup  ## instructors: write one page for each submission, and release it (FROM=download packs them)
+	$(RUN) -m grader feedback --course $(COURSE) $(if $(FROM),--from "$(FROM)")
 
-export: setup  ## instructors: write the table for an LMS and the summary of the class
-	$(RUN) -m grader export --course $(COURSE)
+export: setup  ## instructors: write the grades and the summary of the class (FOR=canvas ROSTER=file UNIT=percent)
+	$(RUN) -m grader export --course $(COURSE) $(if $(FOR),--for $(FOR)) $(if $(ROSTER),--roster "$(ROSTER)") \
+		$(if $(UNIT),--as $(UNIT))
 
 similar: setup  ## instructors: show the most similar programs and answers side by side (OLD=course folders of earlier years)
 	$(RUN) -m grader similar --course $(COURSE) $(if $(OLD),--old $(OLD))
@@ -139,7 +140,7 @@ picture: whole setup  ## draw the pictures of docs, the drawings and the explora
 	$(RUN) -m lessons.drawings
 	$(RUN) -m lessons.explorables
 
-screens: with-chromium  ## take README's pictures of a lesson and of a grade (after make course and make site)
+screens: with-chromium  ## take the pictures of a lesson, a grade and a class (after make course, site, class and export)
 	@$(RUN) -m docs.pictures.screens
 
 lock: setup  ## write requirements.txt from pyproject.toml

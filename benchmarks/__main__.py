@@ -40,8 +40,8 @@ def main() -> int:
 def _calibrate(args: argparse.Namespace, console: Console) -> bool:
     settings = contract.load(args.profile)
     if not args.show:
-        calibrate.run(settings, args.seeds, console)
-    return calibrate.show(settings, console)
+        calibrate.run(settings, args.seeds, console, args.data)
+    return calibrate.show(settings, console, args.data)
 
 
 def _overhead(args: argparse.Namespace, console: Console) -> bool:
@@ -200,6 +200,8 @@ def _parse() -> argparse.Namespace:
     add("--profile", choices=("full", "fast"), default="full", help="size of the runs (default: %(default)s)")
     add("--seeds", type=positive, default=10, metavar="N", help="runs of each variant (default: %(default)s)")
     add("--show", action="store_true", help="only show what has been measured")
+    about = "data of your own in place of CIFAR-10; the results go to runs/"
+    add("--data", type=Path, metavar="DIR", help=about)
     about = "run the reference bare and graded, in pairs, and compare their times and weights"
     add = commands.add_parser("overhead", help=about, description=about).add_argument
     add("--pairs", type=positive, default=7, metavar="N", help="pairs of runs (default: %(default)s)")

@@ -104,6 +104,11 @@ PROGRAMS = {
     "both_ways": torchrun("both_ways", 4, 0, 512),
     "two_stages": torchrun("two_stages", 2, 0, 512),
     "with_ddp": torchrun("with_ddp", 2),
+    "accumulate": torchrun("accumulate", 2),
+    "kept, DDP": torchrun("kept", 4, "DDP"),
+    "kept, FSDP": torchrun("kept", 4, "FSDP"),
+    "checkpoint": torchrun("checkpoint", 4, "save"),
+    "profiled": torchrun("profiled", 2),
     LATE: torchrun("with_ddp", 2, left_out=FIRST_IMPORT),
     "server and ring (C21)": peers(
         "benchmarks.methods.communication_patterns:measure", 4, batch_size=4, updates=2, seed=0

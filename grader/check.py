@@ -7,7 +7,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-from cifar import download
 from grader.common.contract import Profile
 from grader.grading import evidence, grade
 from grader.grading.grade import Report, RunRecord
@@ -27,12 +26,14 @@ class CheckOptions:
 
     `profile` gives the size of the run. `key` is any text, and it re-keys the classes, the colours and the test images.
     `seed` is the seed that the submission is given. `isolation` is `Bubblewrap`, or `Unsandboxed` for your own code.
+    `data` is a folder with data of your own, or None for CIFAR-10.
     """
 
     profile: Profile
     key: str = "public"
     seed: int = 0
     isolation: type[Isolation] = Bubblewrap
+    data: Path | None = None
 
 
 def check(submission: Path, output: Path, options: CheckOptions, console: Console, name: str = "") -> Report:
@@ -40,11 +41,13 @@ def check(submission: Path, output: Path, options: CheckOptions, console: Consol
 
     Files of an earlier check in `output` are replaced. The reports call the submission by `name`, or else by its path.
     Raises SubmissionError if the submission cannot be launched at all. Raises isolation.IsolationError if the sandbox
-    cannot be set up. Raises FileExistsError if other files in `output` have the names of a check's files.
+    cannot be set up. Raises rekeyed_data.DataError if the data of your own cannot be used. Raises FileExistsError if
+    other files in `output` have the names of a check's files.
     """
-    paths = RunPaths(output)
+    paths, profile = RunPaths(output), options.profile
+    source = rekeyed_data.folder(options.data)
     _take_in(submission, paths)
-    data = rekeyed_data.rekey(download.fetch(), options.key, options.profile.train_images, options.profile.test_images)
+    data = rekeyed_data.rekey(source, options.key, profile.train_images, profile.test_images)
     rekeyed_data.write_folder(data, paths.data)
     run = launch.run(paths, options.profile, options.seed, options.isolation, console)
     found = evidence.gather(paths, options.profile, run, data, options.isolation)

@@ -15,6 +15,7 @@ from grader.classroom import commands as classroom_commands
 
 COURSE = Path("grader") / "work"
 PROFILES = ("full", "fast")
+PLATFORMS = ("csv", "canvas", "moodle", "blackboard", "brightspace")  # that grades are exported for
 
 Command = Callable[[argparse.Namespace, Console], int]  # returns the exit status
 
@@ -51,6 +52,7 @@ def _check(subparsers: argparse._SubParsersAction) -> None:
     add("--profile", choices=PROFILES, default="full", help="size of the run (default: %(default)s)")
     add("--key", default="public", help="any text: re-keys classes, colours and test images (default: %(default)s)")
     add("--seed", type=int, default=0, help="the seed that the submission is given (default: %(default)s)")
+    add("--data", type=Path, metavar="DIR", help="data of your own, from cifar.data.save (default: CIFAR-10)")
     add("--no-sandbox", action="store_true", help="run it as yourself, isolated from nothing: for your own code only")
 
 
@@ -62,6 +64,7 @@ def _batch(subparsers: argparse._SubParsersAction) -> None:
     add("--profile", choices=PROFILES, default="full", help="size of the runs (default: %(default)s)")
     add("--key", help="any text: re-keys classes, colours and test images (default: drawn at random, once)")
     add("--seed", type=int, default=0, help="the seed that the submissions are given (default: %(default)s)")
+    add("--data", type=Path, metavar="DIR", help="data of your own, from cifar.data.save (default: CIFAR-10)")
     add("--scheduler", metavar="ADDRESS", help="grade on the machines of this Dask cluster (default: on this one)")
     add("--no-sandbox", action="store_true", help="run them as yourself, isolated from nothing: for your own code only")
 
@@ -89,6 +92,8 @@ def _handout(subparsers: argparse._SubParsersAction) -> None:
     about = "copy to a new folder what a learner's machine gets: no solutions, no hidden test cases"
     add = _command(subparsers, "handout", about, commands.handout).add_argument
     add("target", type=Path, metavar="FOLDER", help="a new folder")
+    about = "only the lessons that the policy of this course chooses (default: all)"
+    add("--course", type=Path, metavar="DIR", help=about)
 
 
 def _release(subparsers: argparse._SubParsersAction) -> None:
@@ -112,12 +117,24 @@ def _autograde(subparsers: argparse._SubParsersAction) -> None:
 
 def _feedback(subparsers: argparse._SubParsersAction) -> None:
     about = "make one page per submission with nbgrader, and release it"
-    _for_course(_command(subparsers, "feedback", about, classroom_commands.feedback))
+    command = _command(subparsers, "feedback", about, classroom_commands.feedback)
+    _for_course(command)
+    about = (
+        "also pack the pages for the platform that this download comes from, under the names that it gives its files"
+    )
+    command.add_argument("--from", dest="source", type=Path, metavar="PATH", help=about)
 
 
 def _export(subparsers: argparse._SubParsersAction) -> None:
-    about = "write the table for an LMS and the class's summary"
-    _for_course(_command(subparsers, "export", about, classroom_commands.export))
+    about = "write the grades as a table, also into a learning platform's own one, and the class's summary"
+    command = _command(subparsers, "export", about, classroom_commands.export)
+    _for_course(command)
+    add = command.add_argument
+    about = "write the table that this platform imports; csv is a table for everybody (default: %(default)s)"
+    add("--for", dest="platform", choices=PLATFORMS, default=PLATFORMS[0], help=about)
+    add("--roster", type=Path, metavar="FILE", help="the table that you exported from the platform; it is filled in")
+    add("--as", dest="unit", choices=("points", "percent"), default="points", help="(default: %(default)s)")
+    add("--assignment", help="only this one, like 04_horovod (default: all)")
 
 
 def _similar(subparsers: argparse._SubParsersAction) -> None:

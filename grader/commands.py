@@ -23,7 +23,7 @@ def check(args: argparse.Namespace, console: Console) -> int:
     from grader.sandbox.unsandboxed import Unsandboxed
 
     isolation, profile = Unsandboxed if args.no_sandbox else Bubblewrap, contract.load(args.profile)
-    options = checking.CheckOptions(profile=profile, key=args.key, seed=args.seed, isolation=isolation)
+    options = checking.CheckOptions(profile=profile, key=args.key, seed=args.seed, isolation=isolation, data=args.data)
     try:
         report = checking.check(args.path, args.output.resolve(), options, console)
     except FileExistsError as error:
@@ -54,7 +54,7 @@ def batch(args: argparse.Namespace, console: Console) -> int:
 
     options = BatchOptions(
         submissions=args.path, output=args.output, profile=args.profile, key=args.key, seed=args.seed,
-        scheduler=args.scheduler, sandbox=not args.no_sandbox,
+        scheduler=args.scheduler, sandbox=not args.no_sandbox, data=args.data,
     )  # fmt: skip
     return 1 if grade_batch(options, console).failures else 0
 
@@ -97,10 +97,14 @@ def build(args: argparse.Namespace, console: Console) -> int:
 
 def handout(args: argparse.Namespace, console: Console) -> int:
     """Copy the learners' part of the course."""
+    from grader.classroom import policy
+    from grader.notebooks import build
     from grader.notebooks.handout import handout
 
+    lessons = [path.stem for path in build.lessons(build.SOLUTIONS)]
+    rules = policy.load(args.course, lessons) if args.course else policy.Policy()
     try:
-        handout(args.target)
+        handout(args.target, is_chosen=rules.is_chosen)
     except FileExistsError:
         raise GraderError(f"{args.target} is there already; name a new folder") from None
     _say(console, f"a learner's copy of the course: {args.target}")

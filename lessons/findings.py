@@ -103,6 +103,9 @@ def _other_05() -> dict[str, str]:
         "c15_sgd": f"{np.mean(c15.powers(runs('C15'), 'sgd')):.2f}",
         "c15_adam": f"{np.mean(c15.powers(runs('C15'), 'adam')):.2f}",
         "c20_critical": f"{c20.fit(runs('C20'))[1]:.0f}",
+        "c20_early": f"{2 ** c20.growth(runs('C20'), 1, 8).mean:.1f}",
+        "c20_late": f"{2 ** c20.growth(runs('C20'), 8, 32).mean:.1f}",
+        "c20_loss_one": f"{_least_loss(1):.2f}", "c20_loss_many": f"{_least_loss(32):.2f}",
         "c28_critical": f"{np.mean(c28.finding(runs('C28')).critical):.0f}",
         "c28_noise": f"{np.mean(c28.finding(runs('C28')).noise):.0f}",
         "c29_loss_epochs": f"{_mean('C29', 'large-epochs', 'train_loss'):.3f}",
@@ -113,6 +116,11 @@ def _other_05() -> dict[str, str]:
         "c29_updates": _points(_of("C29", "large-updates", "test_accuracy")),
         "c29_small": _points(_of("C29", "small", "test_accuracy")),
     }  # fmt: skip
+
+
+def _least_loss(size: int) -> float:
+    """The mean loss of some workers at the rate where it is lowest."""
+    return float(np.mean(_of("C20", c20.variant_of(size), "losses"), axis=0).min())
 
 
 def _of(id: str, variant: str, name: str) -> list[float]:
@@ -198,7 +206,7 @@ def _minutes() -> dict[str, str]:
     return {f"minutes_{number}": str(minutes(text)) for number, text in texts.items() if number not in NOT_ESTIMATED}
 
 
-LAB_13 = "13_lab_of_lesson_03"
+LAB_13, LAB_15 = "13_lab_of_lesson_03", "15_lab_of_lesson_05"
 LESSON_03 = "03_data_parallelism_by_hand"
 LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", "07_famous_results"
 LESSON_09 = "09_beyond_one_machine"
@@ -236,12 +244,16 @@ SENTENCES = (
         ) < np.mean(c06.last_accuracy(runs("C06"), "one")) - 0.1,
     ),
     Sentence(
-        LESSON_05, "So both fall a little more slowly than $1/K$.",
+        LAB_15, "So both fall a little more slowly than $1/K$.",
         lambda: all(-1 < np.mean(c15.powers(runs("C15"), name)) < -0.75 for name in ("sgd", "adam")),
     ),
     Sentence(
-        LESSON_05, "A slope steeper than -1 would show noise that was averaged away, and we do not see that.",
+        LAB_15, "A slope steeper than -1 would show noise that was averaged away, and these runs do not show that.",
         lambda: np.mean(c15.powers(runs("C15"), "sgd")) > -1,
+    ),
+    Sentence(
+        LESSON_05, "A better rate makes up for some of the missing updates, and not for all.",
+        lambda: _least_loss(32) > _least_loss(8) > _least_loss(1),
     ),
     Sentence(
         LESSON_05, "some tens to a hundred images",
@@ -321,6 +333,11 @@ SENTENCES = (
     ),
     Sentence(LESSON_07, "and no difference is seen. So a good recipe", lambda: _seen("end", 0)),
     Sentence(
+        LESSON_09, "keep at least three quarters of the plain way's speed. Only stock Horovod is much slower.",
+        lambda: min(_gain(way) for way in ("each", "parts", "fp16", "ddp", "powersgd", "topk")) > 0.75 > 0.6
+        > _gain("stock"),
+    ),
+    Sentence(
         LESSON_09, "the plain way loses most of the speed, and top-k and PowerSGD keep most of it",
         lambda: _kept("group") < 0.5 < min(_kept("topk"), _kept("powersgd")),
     ),
@@ -329,8 +346,16 @@ SENTENCES = (
 
 def _kept(way: str) -> float:
     """The share of the speed without exchange that a way keeps: 2 hosts with 2 workers, 100 Mbit/s, 16 images."""
-    found = runner.saved(speed.get("links"), results.RESULTS / "speed" / "links").runs
-    return float(np.median(links.gains(found, "2x2-100mbit-16", way, "alone")))
+    return float(np.median(links.gains(_links(), "2x2-100mbit-16", way, "alone")))
+
+
+def _gain(way: str) -> float:
+    """A way's speed divided by the plain way's, at 10 Gbit/s."""
+    return float(np.median(links.gains(_links(), "2x2-10gbit-16", way, "group")))
+
+
+def _links() -> Runs:
+    return runner.saved(speed.get("links"), results.RESULTS / "speed" / "links").runs
 
 
 def _seen(name: str, sign: int) -> bool:

@@ -66,7 +66,7 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # | 07 | Famous results re-examined | {{minutes_07}} | a published table, rebuilt one factor at a time |
 # | 08 | Assignment | 90 | your own four-worker program, graded by what its workers do |
 # | 09 | Beyond one machine | {{minutes_09}} | several hosts, a worker that dies, and PyTorch's own DDP |
-# | 11 to 15 | Labs of lessons 01, 02, 03, 04 and 09 | | more experiments, for those who want to see them |
+# | 11 to 19 | Labs of lessons 01 to 05, and of 09 | | more experiments, for those who want to see them |
 # | 98 | Glossary | | every term, with the lesson that explains it |
 # | 99 | References | | every source, once |
 #

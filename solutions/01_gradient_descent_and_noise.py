@@ -33,8 +33,9 @@ import torch
 from IPython.display import Markdown
 
 from benchmarks.claims.lesson_01 import c28_critical_batch_size as c28
+from benchmarks.experiment.plots import PURPLE
 from cifar.data import load
-from lessons import compare, live, saved
+from lessons import compare, live, panels, saved, show
 
 torch.manual_seed(seed)
 
@@ -87,14 +88,26 @@ for _ in range(3):
 
 # %% [markdown]
 # Gradient descent gives the same answer each time. SGD gives another one each time, near it. Is it just not finished?
-# It is as finished as it will ever be. Near the minimum $g$ vanishes, but $\hat g$ does not: each batch has its own
-# opinion, and every update is a small kick. The slope pulls back. Where the two balance, the distance from the minimum
-# stays, and for small rates
+# It is as finished as it will ever be. Near the minimum $g$ vanishes. But $\hat g$ does not, because a few images never
+# agree exactly. So every update is a small kick, and the slope pulls back. A higher rate makes the kicks larger. A
+# larger batch makes them smaller. In the end kicks and slope balance, and the distance from the minimum $w^*$ stays.
+# For small rates, its mean over many updates is
 #
 # $$ \sqrt{\mathbb E \lVert w - w^* \rVert^2} \approx c\, \sqrt{\eta / B} $$
 #
-# with a $c$ that depends on the problem alone (Mandt et al. 2017, arXiv:1704.04289, treat SGD that way, as a random
-# process that has settled). So SGD comes as much nearer to the minimum by half the rate as by twice the batch.
+# The number $c$ depends on the problem alone. So half the rate and twice the batch have the same effect: the distance
+# becomes $\sqrt 2$ times smaller. The loss near a minimum grows with the square of the distance. So the extra loss is
+# proportional to $\eta / B$, without the root.
+#
+# <details><summary>Where does the root come from?</summary>
+#
+# Take a single weight. Let $h$ be the curvature of the loss: it says how quickly the slope changes. Let $\sigma^2$ be
+# the variance of one image's gradient. An update multiplies the distance by $1 - \eta h$, and adds noise of variance
+# $\eta^2 \sigma^2 / B$. The two balance where the variance of the weight is about $\eta \sigma^2 / (2 h B)$. The
+# distance is the root of it. Mandt et al. 2017 (arXiv:1704.04289) treat SGD that way, as a random process that has
+# settled.
+#
+# </details>
 #
 # **What to look at:** on the left the two paths. On the right the distance at which SGD stays, for three rates and
 # three batch sizes: do all nine points lie on one line, and is its slope one half?
@@ -121,11 +134,11 @@ explore("cloud")
 # %% [markdown]
 # Three things to take along.
 #
-# - **Both got there, at very different prices.** The caption counts the images that each path used. While the minimum
-#   is far away, a rough direction is all you need, and a rough direction is cheap.
-# - **Only the ratio $\eta / B$ matters** for where SGD ends. If four workers make the batch four times as large and you
-#   multiply the rate by four, the noise at the end is what it was. Remember this when notebook 05 asks whether the rate
-#   should grow with the number of GPUs.
+# - **Both come near the minimum, at very different prices.** The caption counts the images that each path used. While
+#   the minimum is far away, a rough direction is all you need, and a rough direction is cheap.
+# - **Only the ratio $\eta / B$ matters** for where SGD ends, as long as the rate is small. If four workers make the
+#   batch four times as large and you multiply the rate by four, the noise at the end is what it was. Remember this when
+#   notebook 05 asks whether the rate should grow with the number of GPUs.
 # - **Theory is for small rates.** It lets the rate go to zero. Look at the highest rate on the right: its points tend
 #   to lie above the line. The theory treats steps as if they were infinitely small, and here they are not.
 
@@ -136,18 +149,45 @@ explore("cloud")
 # less accurate than "the" gradient?
 #
 # Look at the formula of $g$ again. "The" gradient *is* an average, over all images. A batch's gradient is an average
-# over fewer. Draw the $B$ images independently, and let $\Sigma$ be the covariance of a single image's gradient. The
-# variance of a mean of $B$ independent draws is that of one draw divided by $B$, in each coordinate; summed over all
-# coordinates,
+# over fewer. Our model has only two weights, so we can draw the gradient of each image as an arrow:
+#
+
+# %%
+each = -inputs * targets.unsqueeze(1)  # (N, 2): the gradient of each image where both weights are 0
+figure, parts = panels(*[("first coordinate", "second coordinate")] * 3, size=(9.0, 3.4))
+for ax, batch in zip(parts, (1, 8, 64), strict=True):
+    drawn = torch.stack([each[torch.randint(len(each), (batch,))].mean(0) for _ in range(200)])
+    ax.plot(*drawn.T, ".", color="0.5", markersize=3)
+    ax.annotate("", each.mean(0), (0, 0), arrowprops={"arrowstyle": "->", "color": PURPLE, "linewidth": 2})
+    ax.set(title=f"B = {batch}", xlim=(-3, 1.5), ylim=(-3, 1.5), aspect="equal")
+show(
+    figure,
+    "Three clouds of points around the tip of one arrow. The cloud for 64 images is the smallest.",
+    "Arrow: the gradient of all images. Dots: the gradients of 200 batches of B images, where their arrows would end.",
+)
+
+# %% [markdown]
+# The arrow is the same in all three panels. The larger the batch, the nearer its gradient is to the tip of the arrow.
+#
+# Now measure how far each image's gradient lies from the mean gradient $g$, square these distances, and average them.
+# This number is the **noise** of a single image. Books write it $\operatorname{tr} \Sigma$: it is the sum of the
+# variances of all coordinates, the trace of the covariance $\Sigma$. The variance of a mean of $B$ independent draws is
+# that of one draw divided by $B$. So
 #
 # $$ \mathbb E \lVert \hat g - g \rVert^2 = \frac{\operatorname{tr} \Sigma}{B}. $$
 #
-# The trace $\operatorname{tr} \Sigma$ is the sum of the variances of all coordinates of an image's gradient. (If a
-# batch may not contain an image twice, the error is smaller still, by the factor $(N - B) / (N - 1)$: with $B = N$
-# nothing is left to chance. An **epoch** is one pass over all images, in a shuffled order. Its batches are of that
-# kind.)
+# An **epoch** is one pass over all images, in a shuffled order.
 #
-# Your turn: compute that error, exactly and without drawing anything.
+# <details><summary>What if an image comes twice, or cannot come twice?</summary>
+#
+# In an epoch no image comes twice. Then the squared error is smaller still, by the factor $(N - B) / (N - 1)$: with
+# $B = N$ nothing is left to chance. If a batch holds four copies of an image, these four count as one. Four different
+# crops of an image have similar gradients, so they count as more than one, but as less than four.
+#
+# </details>
+#
+# Your turn: compute that error from the gradients of all images. No batch has to be drawn for it, because the formula
+# gives it exactly.
 
 
 # %% exercise="squared_error"
@@ -181,10 +221,9 @@ result = saved("C03")
 # gradient of all. If two GPUs end at a lower accuracy than one, the accuracy of the averaged gradient is not why.
 # Notebook 05 finds the reasons.
 #
-# The lines of different networks are parallel, yet not on top of each other. The slope is mathematics. The height is
-# how much the images disagree, $\operatorname{tr}\Sigma$, beside what they agree on, $\lVert g\rVert^2$: a network
-# whose full gradient happens to be short at that moment lies high. That ratio is about to become the most useful number
-# here.
+# Each line belongs to a network that began with another seed. All lines fall equally fast, because the slope is
+# mathematics. A line lies high if the images disagree a lot (a large $\operatorname{tr}\Sigma$), or if the full
+# gradient is short (a small $\lVert g\rVert^2$). The ratio of these two is about to become the most useful number here.
 #
 # **"Average or sum?"** Horovod averages the workers' gradients unless you ask for the sum (`op=hvd.Sum`). The sum over
 # $K$ workers is $K$ times the average: the same direction, and with plain SGD as if the rate were $K$ times as high
@@ -196,30 +235,46 @@ result = saved("C03")
 #
 # A batch of twice the size gives a better gradient and costs twice as much. When is it worth it?
 #
-# Take one step with the rate $\eta$. How much lower is the loss afterwards, on average? Let the loss be a bowl that is
-# equally round in all directions, with curvature $h$. The step is $-\eta\, \hat g$. Along the gradient the loss falls
-# by $\eta \lVert g \rVert^2$. The curvature takes back $\frac12 h \eta^2 \lVert \hat g \rVert^2$, and noise makes this
-# larger, because the mean of $\lVert \hat g \rVert^2$ is $\lVert g \rVert^2 + \operatorname{tr} \Sigma / B$. So the
-# loss falls by
-#
-# $$ \Delta L = \eta \lVert g \rVert^2 - \tfrac12 h \eta^2 \left( \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B} \right). $$
-#
-# The best rate makes this as large as possible. Set the derivative by $\eta$ to zero, and put the $\eta$ that you find
-# back into the formula:
+# Take one step with the rate $\eta$. How much lower is the loss afterwards, on average? Imagine the loss as a bowl. Its
+# **curvature** $h$ says how quickly its slope changes. A step downhill lowers the loss. A step that is too long climbs
+# the other side. Noise makes a step longer, and not in the direction that matters. So noise costs a part of what the
+# step gains. With the best rate for each batch size, a step lowers the loss by
 #
 # $$ \Delta L(B) = \frac{\Delta L_{\max}}{1 + \mathcal B / B}, \qquad
 #    \Delta L_{\max} = \frac{\lVert g \rVert^2}{2h}, \qquad
 #    \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# (McCandlish et al. 2018, arXiv:1812.06162, derive it for any bowl.) $\mathcal B$ is the **gradient noise scale**, in
-# images. At this batch size the squared error $\operatorname{tr} \Sigma / B$ is as large as the squared length of the
-# gradient: the line crossed 1 there, in the figure above.
+# <details><summary>How is it derived?</summary>
 #
-# If every step gains so much less, training takes so many more of them. Let $S$ be the updates and $E = S B$ the images
-# that a run needs. $S_{\min}$ is the number of updates with very large batches, and $E_{\min}$ is the number of images
-# with very small ones. Then
+# Let the bowl be equally round in all directions, with curvature $h$. The step is $-\eta\, \hat g$. On average the
+# slope lowers the loss by $\eta \lVert g \rVert^2$. The curvature raises it again by
+# $\frac12 h \eta^2 \lVert \hat g \rVert^2$, the second term of the Taylor series. This term grows with the noise: the
+# mean of $\lVert \hat g \rVert^2$ is $\lVert g \rVert^2 + \operatorname{tr} \Sigma / B$. So on average the loss falls
+# by
+#
+# $$ \Delta L = \eta \lVert g \rVert^2
+#    - \tfrac12 h \eta^2 \left( \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B} \right). $$
+#
+# The best rate makes this as large as possible. There the derivative by $\eta$ is zero, which gives
+# $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. Put this rate into the formula. McCandlish et al. 2018 derive it for any
+# bowl.
+#
+# </details>
+#
+# $\mathcal B$ is the **gradient noise scale**, in images (McCandlish et al. 2018, arXiv:1812.06162). At this batch size
+# the squared error $\operatorname{tr} \Sigma / B$ is as large as the squared length of the gradient: the line crossed 1
+# there, in the figure above.
+#
+# So a step with the batch $B$ gains only the share $1 / (1 + \mathcal B / B)$ of the most that a step can gain. The run
+# then needs about $(1 + \mathcal B / B)$ times as many steps. Let $S_{\min}$ be the number of updates with very large
+# batches. The number of updates $S$ is then the formula on the left. A run uses $S$ times $B$ images. Multiply by $B$,
+# and write $E_{\min}$ for $S_{\min} \mathcal B$, and you have the formula on the right:
 #
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad E = E_{\min} \left(1 + \frac{B}{\mathcal B}\right). $$
+#
+# Take $\mathcal B = 500$ as an example. With batches of 50 images a run needs 11 times $S_{\min}$ updates and 1.1 times
+# $E_{\min}$ images. With batches of 500 it needs twice both. With batches of 5,000 it needs 1.1 times the updates and
+# 11 times the images.
 #
 # Far below $\mathcal B$, twice the batch halves the updates, and the images stay as many: a perfect bargain. Far above
 # it, twice the batch needs as many updates as before, and so twice the images. At $B = \mathcal B$ you pay twice the
@@ -227,10 +282,10 @@ result = saved("C03")
 #
 # ### Measuring it with workers
 #
-# $g$ over all images is too expensive to compute, and per-image gradients are too many to store. But $K$ workers
-# already have what we need. Each has a gradient of its $b$ images; the **all-reduce**, the exchange after which all
-# have the same result, gives the average, a gradient of $Kb$. On average over many batches the squared length of a
-# batch's gradient is
+# To compute $g$ over all images at every update is too expensive, and the gradients of single images are too many to
+# store. But $K$ workers already have what we need. Each has a gradient of its $b$ images; the **all-reduce**, the
+# exchange after which all have the same result, gives the average, a gradient of $Kb$. On average over many batches the
+# squared length of a batch's gradient is
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
@@ -247,9 +302,9 @@ def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big:
 
 
 # %% [markdown]
-# Try it on your live run of the gradients' errors. That one did compute $g$, so it knows the answer: error times batch
-# size, over $\lVert g \rVert^2$. It kept the errors and not the lengths, so the formula above gives the lengths. This
-# tests your algebra, and not yet the estimate from few gradients.
+# Try it on your live run of the gradients' errors. That run has computed the full gradient, so it knows the noise scale
+# directly: the squared error times the batch size, divided by $\lVert g \rVert^2$. Your function should give nearly the
+# same number. A difference of ten per cent is normal, because the errors were measured on few batches.
 
 # %%
 sizes, errors, square = (np.array(networks[0][name]) for name in ("sizes", "errors", "squared_norm"))
@@ -262,37 +317,34 @@ Markdown(f"Your function: **{yours:.0f}** images. From the full gradient: **{siz
 #
 # Now the whole experiment, with both halves independent of each other.
 #
-# 1. Real Horovod workers train a small convolutional network together. At each update each of them contributes its own
-#    gradient and the gradient's squared length to the all-reduce. That is `norms`, below.
+# 1. Several processes train one small network together. We call each a **worker**. Each computes a gradient on its own
+#    images. We record its squared length, and the squared length of the average. (If the two were always equal,
+#    something would be wrong. All workers would have the same images, or the lengths were taken after the averaging.)
 # 2. One process trains the same network from the same weights to the same test loss, with several batch sizes. For each
 #    of them it searches for the rate that needs the fewest updates: a rate at a time, until both neighbours are worse.
-#    Then it fits the hyperbola $S = S_{\min}(1 + B_{\text{crit}} / B)$.
-
-# %%
-import inspect
-
-print(inspect.getsource(c28.norms))
-
-# %% [markdown]
+#    Then it fits the formula from above, $S = S_{\min}(1 + B_{\text{crit}} / B)$. If theory is right, the fitted
+#    $B_{\text{crit}}$ is near $\mathcal B$.
+#
 # **What to look at:** on the left, where the line bends, and whether the dotted line (the noise scale, from the first
 # half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
 #
-# **Guess first.** At the critical batch size a run needs twice as many updates as with very large batches. How many
-# images is that, for this small network? Write a number into the next cell.
+# **Guess first.** At the critical batch size a run needs twice as many updates as with very large batches. Which batch
+# size is that, for this small network? Write a number into the next cell.
 
 # %%
 my_guess = None  # a number of images
 
 # %%
-runs = live("C28", device=device, seed=seed)
+result = saved("C28")
+compare("critical_batch", my_guess)
 
 # %% [markdown]
-# What a batch size costs, from your run. Follow the last two columns from the top down: from which batch size on do the
-# updates hardly fall any more, while the images grow?
+# What a batch size costs, in the run of the first seed. Follow the last two columns from the top down: from which batch
+# size on do the updates hardly fall any more, while the images grow?
 
 # %%
-sizes, updates = c28.measured(runs)
-rates = [c28.best(runs[f"batch-{size}"][0])[0] for size in sizes]
+sizes, updates = c28.measured(result.runs)
+rates = [c28.best(result.runs[f"batch-{size}"][0])[0] for size in sizes]
 rows = "\n".join(
     f"| {size:,} | {rate:.3f} | {count:.0f} | {count * size:,.0f} |"
     for size, rate, count in zip(sizes, rates, updates[0], strict=True)
@@ -300,27 +352,18 @@ rows = "\n".join(
 Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n" + rows)
 
 # %% [markdown]
-# Your run stops at a loss that is reached within seconds. The full experiment goes on to a much lower one:
-
-# %%
-result = saved("C28")
-compare("critical_batch", my_guess)
-
-# %% [markdown]
 # How far may you trust it?
 #
 # - The noise scale is that of a **round** bowl. Real curvature differs between directions, and the number that theory
 #   wants weighs the noise by it. So expect the right order of magnitude, and a factor between the two.
-# - There is no single noise scale of a training run. Early on all images agree on the obvious, and it is small. Later
-#   what is left to learn differs from image to image: $\operatorname{tr} \Sigma$ grows beside $\lVert g \rVert^2$, and
-#   the noise scale tends to grow, though unsteadily (right panel). What you measure for a run is an average over it.
+# - The noise scale changes during training. It is small at first, because all images agree on the first thing to learn.
+#   Later it tends to grow, though unsteadily (right panel), because what is left to learn differs from image to image.
+#   What you measure for a run is an average over it.
 # - Both squared lengths must be averaged over many updates *before* you divide. The estimate of $\lVert g \rVert^2$ is
-#   a small difference of two large numbers; from a few batches it can even come out negative. Your exercise refuses
-#   those.
-# - It is measured with **plain SGD**. The critical batch size is a property of the problem *and* of the optimizer.
-#   Zhang and others 2019 (arXiv:1907.04164) find a much larger one for Adam than for SGD. Merrill and others 2025
-#   (arXiv:2505.23971) doubt that the noise scale stands for it in language models, and Zhang and others 2024
-#   (arXiv:2410.21676) find that the critical batch size grows with the amount of data.
+#   a small difference of two large numbers; from a few batches it can even come out negative. Then the ratio says
+#   nothing.
+# - It is measured with **plain SGD**. The critical batch size is a property of the problem *and* of the optimizer. Adam
+#   has a much larger one than SGD.
 # - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
 #   takes that up, and returns to this experiment.
 #
@@ -340,10 +383,21 @@ compare("critical_batch", my_guess)
 #   data-parallel training computes anyway. It tells the order of magnitude of the critical batch size, up to which
 #   larger batches pay, for SGD.
 #
+# The lines to keep:
+#
+# ```python
+# noise = gradients.var(0, correction=0).sum()  # of single images: the trace of their covariance
+# squared_error = noise / batch  # of a batch's gradient
+# noise_scale = noise / gradients.mean(0).square().sum()  # about the critical batch size, in images
+# ```
+#
 # The lab of this lesson is notebook 11. It asks whether a large batch gets stuck where the
 # gradient is zero.
 #
-# **Further reading:** Bottou, Curtis, Nocedal 2018 (arXiv:1606.04838) on what SGD can and cannot do.
+# **Further reading:** Bottou, Curtis, Nocedal 2018 (arXiv:1606.04838) on what SGD can and cannot do. Zhang and others
+# 2019 (arXiv:1907.04164) on the critical batch size of Adam. Merrill and others 2025 (arXiv:2505.23971) doubt that the
+# noise scale stands for it in language models. Zhang and others 2024 (arXiv:2410.21676) find that it grows with the
+# amount of data.
 #
 # <details><summary>Question 1: you lower the rate by a factor of 10 near the end of training, and the training loss
 # suddenly falls. Why so suddenly?</summary>

@@ -20,8 +20,8 @@
 # **Time:** about {{minutes_02}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (gradients and
 # their noise).
 #
-# Several workers will do what one does, each on its own part of the data. So first look closely at one. Whatever is
-# slow, wasteful or misunderstood here will be so $K$ times.
+# In notebook 00 four **workers**, processes that share the images, trained one network. Each of them does what a single
+# worker does. So first look closely at one. Whatever is slow or wasteful here will be so on every worker.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -35,12 +35,10 @@ import torch
 from benchmarks.claims.lesson_02 import c07_loss_and_accuracy as c07
 from benchmarks.claims.lesson_02 import c16_throughput as c16
 from benchmarks.claims.lesson_02 import c17_training_memory as c17
-from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
-from benchmarks.experiment.plots import panels
 from cifar import data
 from cifar.model import BootcampResNet, no_norm
 from cifar.training import train_epoch
-from lessons import horovodrun, live, saved, show
+from lessons import horovodrun, live, panels, saved, show
 from lessons.cells.running import SOURCE
 
 # %% [markdown]
@@ -78,12 +76,15 @@ print("the first indices of the first epoch:", order[:8].tolist())
 # `shuffle` depends on the seed and the epoch alone. That looks like a detail. With several workers it is what lets
 # them agree on one order without a word between them.
 #
-# `batches` cuts that order into pieces, fetches each piece by index, and passes the images through `augment`. It is a
-# generator: a batch comes into being when the loop asks for it, which is where the last section of this notebook
-# begins.
+# `batches` cuts the order into pieces, and fetches the images of each piece. It makes a batch only when the loop asks
+# for it. `augment` shifts and mirrors the images at random. `normalise` subtracts the mean of CIFAR-10 and divides by
+# its deviation. Other images need their own mean and deviation, and perhaps other distortions: a mirrored car is a car,
+# but a mirrored 2 is no 2. With wrong values the network usually still learns, but more slowly.
 #
-# The experiments below use the same network with batch normalisation. This layer shifts and scales the numbers inside
-# the network (notebook 06 is about it), and it adds some time and memory to each image.
+# The script's network has no batch normalisation (`norm=no_norm`). The experiments further below use the same network
+# with it. This layer shifts and scales the numbers inside the network. In training it takes the mean and the deviation
+# from the current batch. For testing, `net.eval()` makes it use values that were kept during training. Without
+# `eval()`, the answer for an image would depend on its neighbours in the batch. Notebook 06 is about this layer.
 
 # %%
 net = BootcampResNet(norm=no_norm)
@@ -92,15 +93,22 @@ print("images", tuple(pictures.shape), pictures.dtype, "-> logits", tuple(net(da
 print(f"{sum(weight.numel() for weight in net.parameters()):,} weights")
 
 # %% [markdown]
-# And `train_epoch` is the loop that you know from every PyTorch tutorial. Two lines in it are less usual. `autocast`
-# computes in **bfloat16**, a number format of 16 bits, where the processor is fast at it, and `wait_for_gradients` does
-# nothing with one worker; it has its part in notebook 04.
+# And this is the loop itself:
 
 # %%
 print(inspect.getsource(train_epoch))
 
 # %% [markdown]
-# Now run it. It starts as a process of its own, as it would in a terminal.
+# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it, and old gradients would
+# push in old directions.
+#
+# - `scheduler.step()` is called once for each batch. So a schedule counts updates here, and not epochs.
+#
+# - `autocast` computes in **bfloat16**, a number format of 16 bits, where the processor is fast at it.
+#
+# - `wait_for_gradients` does nothing with one worker. Notebook 04 comes to it.
+#
+# Now run the script. It starts as a process of its own, as it would in a terminal.
 
 # %%
 lines = horovodrun("cifar_single.py", 1, epochs=epochs + 2, images=images, batch_size=64, seed=seed, device=device)
@@ -117,9 +125,18 @@ text = f"{last['train_loss']:.2f} nats and {last['test_accuracy']:.1%} at the en
 show(figure, f"Two line plots by epoch, the loss and the accuracy: {text}.", f"What the script wrote: {text}.")
 
 # %% [markdown]
-# The loss is in **nats**: $-\ln p$ of the right class, with the natural logarithm, the mean over the images. A network
-# that knows nothing gives each of ten classes a probability of one tenth: a loss of $\ln 10$ and an accuracy of 10 %.
-# Compare.
+# The network gives ten numbers for an image, the **logits** $z_j$. PyTorch's `cross_entropy` turns them into
+# probabilities, $p_i = e^{z_i} / \sum_j e^{z_j}$ (the **softmax**). The loss is $-\ln p$ of the right class, the mean
+# over the images. Its unit is called **nats**, because the logarithm is the natural one. A network that knows nothing
+# gives each of ten classes a probability of one tenth: a loss of $\ln 10$ and an accuracy of 10 %. Compare.
+#
+# <details><summary>May the network end with a softmax of its own?</summary>
+#
+# No. The loss would then see numbers between 0 and 1 as logits. Even a perfect network would give the right class a
+# probability of only $e / (e + 9)$, which is 0.23. Its loss would still be 1.46, and the gradients would be smaller, so
+# it would learn more slowly.
+#
+# </details>
 
 # %%
 print(f"ln 10 = {np.log(10):.3f}; after the first epoch: {lines[0]['train_loss']:.3f}, {lines[0]['test_accuracy']:.1%}")
@@ -145,17 +162,20 @@ for name, right_class in (("modest", modest), ("bold", bold)):
     print(f"{name}: loss {-right_class.log().mean():.2f} nats, accuracy {accuracy:.0%}")
 
 # %% [markdown]
-# Now with real networks: five recipes that differ in length, distortions, **weight decay** (each update also makes the
-# weights a little smaller) and **label smoothing** (it asks for 0.82 for the right class, and 0.02 for each of the nine
-# others), all judged the same way, on undistorted images of both splits.
+# Now with real networks. We train the same network in five ways.
+#
+# - `plain` is the basis.
+# - `short` trains for fewer epochs.
+# - `distorted` shifts and mirrors the images at random.
+# - `decayed` has **weight decay**: each update also makes the weights a little smaller.
+# - `smoothed` has **label smoothing**: the network is asked to be 82 % sure of the right class, and not 100 %.
+#
+# All five are judged in the same way, on undistorted images of both splits. **Guess first:** which of them has the
+# lowest training loss, and which the highest test accuracy?
 #
 # **What to look at:** in each panel, whether the points fall from the upper left to the lower right. A *rank
-# correlation* compares two orders (its rank is a place in an order, and not a worker). A rank correlation of 1 says
-# that ordering the recipes by low loss orders them by high accuracy; 0 says that the two orders have nothing to do with
-# each other.
-
-# %%
-_ = live("C07", device=device, seed=seed)
+# correlation* says how well two orders agree. Order the recipes by low loss, and then by high accuracy. If the two
+# orders are equal, it is 1. If they have nothing to do with each other, it is near 0.
 
 # %%
 saved_c07 = saved("C07")
@@ -172,8 +192,8 @@ else:
     print("only one seed has been saved so far: no pair can be told from noise")
 
 # %% [markdown]
-# What follows for practice: compare runs by what you want, on images that they have not seen. Use the training loss
-# for what it is good at: does it fall at all, is it finite, does it go down faster than with the other rate?
+# What follows for practice: compare runs by what you want, on images that they have not seen. Use the training loss for
+# what it is good at: does it fall at all, is it finite, does it go down faster than with another rate?
 #
 # With several workers a fourth thing comes in: the loss that a script prints may be one worker's. That is for notebook
 # 03.
@@ -185,9 +205,11 @@ else:
 #
 # $$t(B) = t_0 + cB, \qquad \text{images per second} = \frac{B}{t_0 + cB}.$$
 #
-# For small $B$ the speed grows in proportion to $B$. For large $B$ it approaches $1/c$. Half of that is reached at
-# $B = t_0/c$, the **knee**. At three times the knee it is three quarters. From there on a larger batch buys little more
-# speed, and you know from notebook 01 that beyond the critical batch size it costs images.
+# For small $B$ the speed grows in proportion to $B$. For large $B$ it approaches $1/c$. Half of that is reached at the
+# **knee**, $B = t_0/c$. At three times the knee it is three quarters. For example, let $t_0$ be 20 ms and $c$ be 1 ms.
+# Then the knee is at 20 images. An update of 20 images takes 40 ms, which makes 500 images per second. An update of 60
+# images takes 80 ms, which makes 750. The limit is 1,000. From there on a larger batch buys little more speed, and you
+# know from notebook 01 that beyond the critical batch size it costs images.
 #
 # Fit that line.
 
@@ -206,7 +228,7 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 
 # %% [markdown]
 # **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. The
-# dotted line is the fitted knee. Does the measured speed reach half of its best value there?
+# dotted line is the fitted knee. Is the measured speed there about half of the limit $1/c$?
 
 # %%
 measured = live("C16", device=device, seed=seed)["updates"][0]
@@ -215,23 +237,24 @@ measured = live("C16", device=device, seed=seed)["updates"][0]
 _ = saved("C16")
 
 # %% [markdown]
-# Your line through your own machine's times, beside the one that the figure shows:
+# Now the times of your own machine. The first line is from your function, and the second is from ours. (The dashed line
+# in the figure belongs to the saved run, on another machine.)
 
 # %%
 yours = step_time(measured["batches"], measured["seconds"])
 figures = c16.line(measured["batches"], measured["seconds"])
-for name, (fixed, each) in (("yours", yours), ("the figure's", figures)):
+for name, (fixed, each) in (("your function", yours), ("our function", figures)):
     print(f"{name}: t0 = {1000 * fixed:.1f} ms, c = {1000 * each:.3f} ms an image, knee at {fixed / each:.0f} images")
+    print(f"    so an update of 100 images would take {1000 * (fixed + 100 * each):.0f} ms")
 
 # %% [markdown]
-# They differ, with the same data. Yours makes squared errors in seconds small, and those of the largest batch outweigh
-# all others: an error that is small beside them can be large beside $t_0$. The figure's line weighs relative errors. If
-# yours has a negative $t_0$, that is why.
+# The two lines differ, although the data are the same, and neither is wrong. Yours makes the squared errors in seconds
+# small, so the slow, large batches decide where it lies. Ours makes the errors in per cent small, so small batches
+# count as much as large ones. If yours has a negative $t_0$, that is why.
 #
 # The line knows nothing of the processor's caches. Where the numbers of a batch no longer fit in them, each image may
-# take longer. See whether yours
-# does. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is
-# the first reason why $K$ GPUs are not $K$ times as fast:** whoever divides a batch among workers divides $cB$ but not
+# take longer. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is the
+# first reason why $K$ GPUs are not $K$ times as fast:** whoever divides a batch among workers divides $cB$ but not
 # $t_0$, and moves each of them to the left on this curve.
 #
 # ## Where does the memory go?
@@ -241,28 +264,25 @@ for name, (fixed, each) in (("yours", yours), ("the figure's", figures)):
 # error times an *input*. So the inputs of all layers, which are called **activations**, have to wait in memory for the
 # backward pass.
 #
-# One often reads another explanation, that each image needs a gradient of its own for all weights. It does not. Let
-# $a_i$ be a layer's input for image $i$, and $\delta_i$ the error that comes back to it. They are the rows of $A$ and
-# $\Delta$. The sum over the images is part of the same matrix product that computes the gradient,
-#
-# $$\frac{\partial L}{\partial W} = \frac{1}{B}\sum_i \delta_i\, a_i^\top = \frac{1}{B}\,\Delta^\top A,$$
-#
-# and what comes out has the shape of $W$ whatever $B$ is:
+# One often reads another explanation, that each image needs a gradient of its own for all weights. It does not. Each
+# image contributes to the gradient, and PyTorch adds the contributions during the calculation. It keeps only the sum,
+# which has the shape of the weights, however many images there are:
 
 # %%
 layer = torch.nn.Linear(512, 10)
 for size in (1, 64, 4096):
     layer.zero_grad()
-    layer(torch.randn(size, 512)).sum().backward()
-    print(f"{size} images: gradient {tuple(layer.weight.grad.shape)}, input kept {(size, 512)}")
+    inputs = torch.randn(size, 512)
+    layer(inputs).mean(0).sum().backward()
+    print(f"{size} images: gradient {tuple(layer.weight.grad.shape)}, input kept {tuple(inputs.shape)}")
 
 # %% [markdown]
-# So there are two kinds of memory: what each *parameter* needs (the weight, its gradient, and with Adam two averages)
-# and what each *image* needs. The experiment measures the peak of a fresh process for each batch size, and counts
-# beside it the tensors that autograd holds between the forward and the backward pass.
+# So there are two kinds of memory: what each *parameter* needs (the weight, its gradient, one average with momentum,
+# two with Adam) and what each *image* needs. The experiment measures the peak of a fresh process for each batch size,
+# and counts beside it the tensors that autograd holds between the forward and the backward pass.
 #
-# **What to look at:** the slopes on the left, and on the right which of the two lower bars explains the slope of
-# training.
+# **What to look at:** on the left, how steep the lines are. On the right, compare the bar of training with the two
+# lowest bars: the activations, and a gradient for each image. Which of these two explains it?
 
 # %%
 memory = live("C17", device=device, seed=seed)
@@ -278,10 +298,10 @@ each, fixed = c17.growth(memory["training"][0])
 print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 * each) / 2**20:.0f} MiB")
 
 # %% [markdown]
-# Where the measured slope lies above the activations alone, think of what lives for a moment only: a layer's output
-# while it is computed, the error that comes back, the normalised copy of the image. When memory runs out, the batch is
-# what to look at first. Workers share out the images, hence the activations; each of them still holds *all* the
-# parameters, gradients and averages.
+# The measured memory may grow faster than the activations alone. The rest are tensors that live for a moment only: a
+# layer's output while it is computed, the error that comes back, the normalised copy of the image. When memory runs
+# out, the batch is what to look at first. Workers share out the images, hence the activations; each of them still holds
+# *all* the parameters, gradients and averages.
 #
 # ## Who sets the pace?
 #
@@ -300,23 +320,20 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 
 # %% [markdown]
-# Prefetching in Python takes a thread and a queue. The thread can work beside the network because PyTorch lets go of
-# Python's lock while an operation computes. A loop over single images is mostly Python between short operations, and it
-# holds the lock. Here is all of it:
-
-# %%
-print(inspect.getsource(c19.prefetched))
-
-# %% [markdown]
+# Prefetching in Python takes a second thread. Python has one lock, so only one thread can run Python code at a time.
+# PyTorch releases the lock while it calculates. So the second thread can prepare the next batch while the network
+# computes. A loop over single images is mostly Python code, and it holds the lock.
+#
 # The experiment has three ways to prepare the same images. `vectorised` is what the scripts do: a whole batch at a
 # time. `loop` goes image by image in Python, as a data set class with `__getitem__` does. `cached` distorted everything
 # once and for all, and only fetches. Its preparation takes the least time, but it shows the network the same version of
-# each image in every epoch (the lab of this lesson says what is lost by that). The fourth pipeline feeds a network that
-# is hardly more than nothing. Preparation and update have one thread each.
+# each image in every epoch (the lab of this lesson says what is lost by that). The fourth pipeline,
+# `loop small network`, prepares the images as `loop` does, for a network that is hardly more than nothing. Preparation
+# and update have one thread each.
 #
-# **What to look at:** on the left, which colour is widest in each bar. On the right, whether the bars end at the
-# diamonds, the predictions from the stages alone. Where two threads need Python's lock, they take turns, and less is
-# gained than predicted. Look for it at the pipeline with the smallest network, and mind how far its runs scatter.
+# **What to look at:** on the left, which colour is widest in each bar. On the right, each pipeline has two bars,
+# without prefetching and with it. A bar shows the measured speed, and a diamond shows the speed that was predicted from
+# the stages alone. Does each bar end at its diamond?
 
 # %%
 stages = live("C19", device=device, seed=seed)
@@ -339,26 +356,35 @@ for arm, (run, *_) in stages.items():
 # %% [markdown]
 # Three rules come out of it.
 #
-# - **Measure the stages before you change one.** Twice as fast a network gains nothing where the input is the slower
-#   side. AlexNet, for instance, has few layers. It can ask for images faster than a disk and a JPEG decoder deliver
-#   them.
+# - **Measure the stages before you change one.** With prefetching, twice as fast a network gains nothing where the
+#   input is the slower side.
 # - **Vectorise first, prefetch second.** Prefetching hides what is shorter than the update. It does not make it
-#   cheaper: the hidden work still takes a core, and with as many workers as cores there is none to spare. Then a
-#   prefetching thread takes from the network what it gives to it. That is one reason why
-#   the course's scripts do without one.
+#   cheaper: the hidden work still takes a core, and with as many workers as cores there is none to spare. If no core is
+#   free, the thread slows the network down by as much time as it saves. That is one reason why the course's scripts do
+#   without one.
 # - **Feed each worker its own slice.** A worker that fetches and distorts whole batches to use a part of them pays for
-#   all of it. Notebook 03 measures that.
+#   all of it. The lab of lesson 03 (notebook 13) measures that.
 #
 # ## Summary
 #
 # - `cifar_single.py` is: data as indices, a network, an optimizer, and a loop of updates. The next scripts change a few
 #   of its lines.
-# - Loss and accuracy are different questions, and training and test images different ones again. Judge by the test
-#   images.
-# - $t = t_0 + cB$: below the knee $t_0/c$ an update wastes its time on overhead, far above it nothing more is gained.
+# - Loss and accuracy are different questions, and training and test images different ones again. Judge by images that
+#   the network has not seen.
+# - $t = t_0 + cB$: below the knee $t_0/c$ an update wastes its time on overhead, far above it little more is gained.
 # - Training needs memory for the activations, and so for each image; weights, gradients and averages cost the same for
 #   any batch.
 # - Stages in turn add up; overlapped, the slowest sets the pace, as long as they do not get in each other's way.
+#
+# The lines to keep:
+#
+# ```python
+# for images, labels in data:
+#     loss = cross_entropy(net(normalise(images)), labels)
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
+# ```
 #
 # The lab of this lesson is notebook 12. It distorts the images in five ways, and it tries to train on the mean image of
 # a batch.

@@ -34,12 +34,11 @@ import torch.distributed as dist
 from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from benchmarks.experiment.plots import axes, panels
 from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
 from cifar.support.environment import cores
-from lessons import compare, explore, live, saved, show, torchrun
+from lessons import axes, compare, explore, live, panels, saved, show, torchrun
 
 # %% [markdown]
 # ## Why several processors?
@@ -48,7 +47,8 @@ from lessons import compare, explore, live, saved, show, torchrun
 # time. Is the training then twice as fast?
 #
 # In the next experiment each worker has one core of this machine for itself. Think of the core as its GPU. First one
-# worker trains alone on one core. Then two workers train on two cores, and exchange their gradients after each update.
+# worker trains alone on one core. Then two workers train on two cores, and exchange their gradients in each update. We
+# claim that two workers are at least 1.5 times as fast as one.
 #
 # **Guess first.** How many images will two workers manage while one manages 100? Write a number into the next cell.
 
@@ -144,6 +144,9 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
     print(f"{name}: {away:.1e} away, relative to the gradient's length")
 
 # %% [markdown]
+# A distance of 1 would be as long as the gradient itself. So the mean of means is far from right. Your weighted mean is
+# right up to rounding.
+#
 # ### On real workers: is it exact?
 #
 # In the next run, real workers average their gradients by Horovod, the library of lesson 04. They compute in double
@@ -154,6 +157,9 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
 # - the same network with batch normalisation, a layer that you find in most networks,
 # - the same network with batch normalisation whose statistics are averaged over the workers, too.
 #
+# Batch normalisation computes the mean and the standard deviation of the images in its batch. It subtracts the mean,
+# and divides by the standard deviation. So each image changes the result of the others.
+#
 # Two lines lie near the bottom, at about $10^{-15}$, which is rounding. Look for the one that does not.
 
 # %%
@@ -163,21 +169,20 @@ runs = live("C01", device=device, seed=seed)
 result = saved("C01")
 
 # %% [markdown]
-# With batch normalisation the second condition does not hold. This layer divides by the mean and the variance of the
-# images of its batch, so the gradient of an image depends on the others. A worker has only its own images. So the
-# sentence "training on several GPUs equals training with a larger batch" is true for averaged gradients, and false for
-# a network with batch normalisation. Notebook 06 asks whether this matters for the accuracy.
+# With batch normalisation the second condition does not hold: each image changes the gradients of the others. A worker
+# has only its own images. So the sentence "training on several GPUs equals training with a larger batch" is true for
+# averaged gradients, and false for a network with batch normalisation. (If the statistics are averaged over the
+# workers, as in the third network, it is true again.) Notebook 06 asks whether this matters for the accuracy.
 #
 # ### Shards that do not divide evenly
 #
 # 50,000 images do not divide among 3 workers: two are left over. And the last batch of an epoch is often short. What
 # happens if one worker has fewer images, and we take the plain mean all the same?
 #
-# The left panel shows the error of one batch. The right panel shows what remains of it if we average over several
-# batches. An error that is noise becomes smaller. An error that always points in the same direction, a *bias*, stays.
-
-# %%
-runs = live("C02", device=device, seed=seed)
+# In this experiment four workers share a batch. Three of them have 16 images each. The last one has fewer. The images
+# are *shuffled*, or they are *sorted*: they lie in the order of their classes. The left panel shows the error of one
+# batch. The right panel shows what remains of it if we average over several batches. An error that is noise becomes
+# smaller. An error that always points in the same direction, a *bias*, stays.
 
 # %%
 result = saved("C02")
@@ -207,9 +212,10 @@ result = saved("C02")
 #
 # If you call it several times in the notebook, there is still one process. The system call `fork()` does copy a
 # process: all its memory, but only the one thread that calls it. A notebook has more threads, for instance for messages
-# from your browser and for PyTorch's arithmetic. If another thread held a lock at that moment, the lock stays locked in
-# the copy for ever. The state of a GPU cannot be copied at all. And a new Python process cannot import a function that
-# exists only in a cell. `lessons/cells/torchrun.py` shows how we write it to a file.
+# from your browser and for PyTorch's arithmetic. If the copy needs something that another thread was just using, it
+# waits for ever, because that thread was not copied. The state of a GPU cannot be copied at all. And a new Python
+# process cannot import a function that exists only in a cell. `lessons/cells/torchrun.py` shows how we write it to a
+# file.
 #
 # </details>
 
@@ -231,8 +237,10 @@ torchrun(hello, workers)
 #
 # The **rank** of a worker is its number, from 0 on. `isend` begins to send, and the program goes on. `recv` waits until
 # a message has come. If all workers first called `send`, which waits until the message is taken, each could wait for a
-# neighbour that is itself still sending. Nobody could go on. This is a **deadlock**. Here a worker gives up after a
-# minute of waiting, and the error says where.
+# neighbour that is itself still sending. Nobody could go on. This is a **deadlock**. A test with small messages can
+# hide it. A small message may fit into a buffer of the system, and then `send` returns at once. A large message does
+# not fit, so `send` waits until the neighbour takes it. Here a worker gives up after a minute of waiting, and the error
+# says where. The next program uses `send`, and it is safe there: the server receives while the workers send.
 #
 # ## A parameter server
 #
@@ -273,12 +281,27 @@ def server_mean(vector):
 # All links shall work at the same time. So each worker cuts its vector into $K$ chunks. In each step every worker sends
 # *one chunk* to its right-hand neighbour, and gets one from its left-hand neighbour.
 #
-# In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it got in the step before.
+# In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it got in the step before. All
+# workers send at once, so each sends what it held before the step.
 #
 # - In the first half, the *reduce-scatter*, the worker *adds* what comes in to its own chunk. So a chunk collects the
-#   numbers of each worker that it passes. After $K-1$ steps each worker holds one chunk that is complete.
+#   numbers of each worker that it passes. With four workers, chunk 0 goes from worker 0 to workers 1, 2 and 3, and is
+#   complete on worker 3. After $K-1$ steps each worker holds one chunk that is complete.
 # - In the second half, the *all-gather*, the complete chunks go round once more. What comes in *replaces* what was
 #   there. After $K-1$ more steps all workers hold all complete chunks.
+#
+# Here are three workers and three chunks of one number each. A bold number has just changed.
+#
+# | | worker 0 | worker 1 | worker 2 |
+# | --- | --- | --- | --- |
+# | before | 1, 2, 3 | 10, 20, 30 | 100, 200, 300 |
+# | after step 0: added | 1, 2, **303** | **11**, 20, 30 | 100, **220**, 300 |
+# | after step 1: added | 1, **222**, 303 | 11, 20, **333** | **111**, 220, 300 |
+# | after step 2: replaced | **111**, 222, 303 | 11, **222**, 333 | 111, 220, **333** |
+# | after step 3: replaced | 111, 222, **333** | **111**, 222, 333 | 111, **222**, 333 |
+#
+# In step 0 worker 0 sends its chunk 0, a 1. Worker 1 adds it to its own 10. In step 1 worker 1 sends on this 11, and
+# worker 2 adds it to its 100. Now chunk 0 is complete, on worker 2. Steps 2 and 3 carry the complete chunks around.
 #
 # The whole is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018). Move it step by step. Then
 # let the workers send a wrong chunk, and see what they end with.
@@ -336,8 +359,7 @@ show(
 # %% [markdown]
 # Real workers have no view from above. Each process sees only its own chunks. In each step it must know which chunk it
 # sends, which chunk comes in, and whether it adds this chunk or replaces its own. Write this plan for both halves. The
-# workers below follow it. Everything that your function needs must stand inside it, because the workers get nothing
-# else of its cell.
+# workers below follow it.
 
 
 # %% exercise="ring_plan"
@@ -383,10 +405,12 @@ def traffic(scheme, workers, gradient_bytes):
 # %% [markdown]
 # ## How long does an exchange take?
 #
-# A message of $n$ bytes takes about $\alpha + \beta n$ seconds. Each message costs $\alpha$, also an empty one: this is
-# the **latency**. $\beta$ is the time for one byte, and $1/\beta$ is the **bandwidth**. In a ring each worker sends
-# $2(K-1)$ messages of $N/K$ bytes, one after the other. A single server receives $K-1$ messages of $N$ bytes, and sends
-# as many. Take 2 MB of gradients, a latency of 0.1 ms, and a link of 1 Gbit/s:
+# Each message costs a fixed time, also an empty one. This is the **latency** $\alpha$. Each byte costs a further time
+# $\beta$, and $1/\beta$ is the **bandwidth**. So a message of $n$ bytes takes about $\alpha + \beta n$ seconds.
+#
+# Count the messages of an exchange. In a ring each worker sends $2(K-1)$ messages of $N/K$ bytes, one after the other.
+# A single server receives $K-1$ messages of $N$ bytes, and sends as many. Take 2 MB of gradients, a latency of 0.1 ms,
+# and a link of 1 Gbit/s:
 
 # %%
 alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
@@ -464,16 +488,14 @@ for scheme in ("parameter server", "ring"):
     print(f"{scheme}: by the formula the workers send {sent} MB an update")
 
 # %% [markdown]
-# A single server is not the only way to have servers. With as many servers as workers, each server holds a part of
-# $N/K$ bytes. It receives this part from $K-1$ workers, and sends the mean back to them: $(K-1)N/K$ bytes each way. As
-# a worker it also sends its other parts to the other servers, and gets their means: again $(K-1)N/K$ bytes each way. So
-# every link carries as many bytes as in the ring.
+# A single server is not the only way to have servers. We can also cut the weights into $K$ parts, and make each worker
+# the server of one part. Then every link carries as many bytes as in the ring: $2(K-1)N/K$ each way.
 #
 # And have the two ways computed the same? The claim is that three runs follow one line.
 
 # %%
 server, ring = (torch.load(f"{way.__name__}.pt") for way in (server_mean, ring_mean))
-figure, ax = axes("update", "training loss", size=(8, 3))
+figure, ax = axes("update", "training loss (nats)", size=(8, 3))
 ax.plot(range(1, 17), one["losses"], lw=5, alpha=0.3, marker="", label="one process")
 ax.plot(range(1, 17), server["losses"], label=f"server, {workers} workers")
 ax.plot(range(1, 17), ring["losses"], label=f"ring, {workers} workers")
@@ -493,10 +515,7 @@ assert apart < 1e-3, "the means differ by more than rounding: look at ring_plan 
 # After the exchange all workers have the same *gradient*. But each has computed the *loss* of its own images.
 # `print(loss)` on rank 0 shows the loss of one worker's images. This is a right estimate, but a noisy one. The mean
 # over $K$ workers should scatter $\sqrt{K}$ times less. Look at how the printed line jumps, and at whether the scatter
-# follows $1/\sqrt{K}$.
-
-# %%
-runs = live("C08", device=device, seed=seed)
+# follows $1/\sqrt{K}$. (A loss is in nats, the unit of notebook 02.)
 
 # %%
 result = saved("C08")
@@ -510,15 +529,24 @@ result = saved("C08")
 # ## Summary
 #
 # - Data parallelism: each worker computes a gradient on its own images, and all apply the mean of all gradients.
-# - The mean of $K$ gradients is the gradient of a $K$ times larger batch, apart from rounding. This holds if the counts
-#   are equal or used as weights, and if images do not see each other as in batch normalisation.
+# - The mean of $K$ gradients is the gradient of the global batch, apart from rounding. This holds if the counts are
+#   equal or used as weights, and if images do not see each other as in batch normalisation.
 # - The link of a single parameter server carries bytes in proportion to $K$. In a ring, or with as many servers as
 #   workers, a link carries less than $2N$ bytes each way, however many workers there are.
 # - The loss that one worker prints is the loss of its own images.
 #
+# The lines to keep:
+#
+# ```python
+# total = sum(count * gradient for count, gradient in zip(counts, gradients))
+# mean = total / sum(counts)  # also over unequal shards
+# sent = 2 * (workers - 1) / workers * gradient_bytes  # by each worker of a ring
+# ```
+#
 # **The case of notebook 00:** four workers trained a network that ended worse than the one of a single worker. If the
-# mean is right, averaging loses nothing. So averaging itself is not what made the network worse. But two suspects
-# remain: a plain mean over unequal counts, and batch normalisation with statistics of its own on each worker.
+# mean is right, averaging loses nothing. So averaging itself is not what made the network worse. But two suspects of
+# this notebook remain: a plain mean over unequal counts, and batch normalisation with statistics of its own on each
+# worker.
 #
 # The lab of this lesson is notebook 13. There you ask who should compute, whether everybody must wait, how images get
 # to the workers, and what the loss must be divided by. There you also cut a network in two.
@@ -528,7 +556,8 @@ result = saved("C08")
 # <details><summary>Four workers in a ring, and one has a link half as fast as the others. How fast is the ring?</summary>
 #
 # It is half as fast. Every chunk passes every link, and all workers wait for each other at each step. With a parameter
-# server the slow link would delay the gradient of one worker only, but the update waits for this gradient as well.
+# server a worker's slow link would delay the gradient of this worker only. But the update waits for this gradient as
+# well.
 #
 # </details>
 #

@@ -31,10 +31,8 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 import numpy as np
 
 from benchmarks.claims.lesson_05 import c04_time_to_accuracy as c04
-from benchmarks.claims.lesson_05 import c15_path_of_an_epoch as c15
-from benchmarks.experiment.plots import axes, panels
 from cifar.data import shard, shuffle, updates_per_epoch
-from lessons import compare, horovodrun, live, saved, show
+from lessons import compare, horovodrun, panels, saved, show
 
 # %% [markdown]
 # ## "My accuracy is lower now"
@@ -52,7 +50,7 @@ from lessons import compare, horovodrun, live, saved, show
 # - (d) It is bad luck.
 
 # %%
-guess, my_guess = "?", None  # a letter, and a number of points, such as 10
+letter, my_guess = "?", None  # a letter, and a number of points, such as 10
 
 # %% [markdown]
 # ### Steps and epochs
@@ -73,21 +71,20 @@ guess, my_guess = "?", None  # a letter, and a number of points, such as 10
 # ### The experiment
 #
 # Four workers train twice. The first time they stop after as many images as one worker has used. The second time they
-# train four times as long, so that they make {{c04_updates_one}} updates, too. In every run of this story the rate
-# falls along a straight line, and it is zero at the end of that run. The panel on the right shows where these runs end.
-# Its first point is one worker.
+# train four times as long, so that they make {{c04_updates_one}} updates, too. We did this with two kinds of schedule.
+# In the left and the middle panel the rate stays constant. In the right panel it falls along a straight line, and is
+# zero at the end of the run. The numbers in the text are those of the right panel. Its first point is one worker.
 
 # %%
 saved_c04 = saved("C04")
 compare("four_workers", my_guess)
-print({"c": "Your letter was right: too few steps."}.get(guess, f"Your letter was {guess}. It is c: too few steps."))
 
 # %% [markdown]
-# After as many images, the four workers reach {{c04_four}} %. **With equal steps, they reach {{c04_four_updates}} %.**
-# That is {{c04_gain}} points *more* than one worker reaches (95 % interval: {{c04_gain_interval}}). Nothing is lost by
-# averaging. At equal steps, more images in each step are better here. There can be two reasons, and this experiment
-# does not tell them apart. A gradient of more images has less noise. And the four workers have seen every image four
-# times as often, each time shifted and mirrored in another way.
+# It was (c): too few steps. After as many images, the four workers reach {{c04_four}} %. **With equal steps, they reach
+# {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval:
+# {{c04_gain_interval}}). Nothing is lost by averaging. At equal steps, more images in each step are better here. There
+# can be two reasons, and this experiment does not tell them apart. A gradient of more images has less noise. And the
+# four workers have seen every image four times as often, each time shifted and mirrored in another way.
 #
 # ### Was it a bad purchase?
 #
@@ -111,8 +108,9 @@ print({"c": "Your letter was right: too few steps."}.get(guess, f"Your letter wa
 #
 # How was this measured? Accuracies do not depend on who waits for whom. So one process computes what $K$ workers would
 # compute: each worker's part in turn, with its own random numbers and batch statistics, and then one update with the
-# mean gradient. A test compares this with real workers. You can run a small version yourself: `live("C04")`. It has two
-# epochs of few images. That is too little to show the effect, but it shows how the experiment is made.
+# mean gradient. A test compares this with real workers. You can run a small version yourself:
+# `from lessons import live`, and then `live("C04")`. It has two epochs of few images. That is too little to show the
+# effect, but it shows how the experiment is made.
 #
 # ### See it on your machine
 #
@@ -121,11 +119,12 @@ print({"c": "Your letter was right: too few steps."}.get(guess, f"Your letter wa
 
 # %%
 batch = 64
-one = horovodrun("cifar_batch_norm.py", 1, epochs=epochs, images=images, batch_size=batch, seed=seed, device=device)
+length = 2 * epochs
+one = horovodrun("cifar_batch_norm.py", 1, epochs=length, images=images, batch_size=batch, seed=seed, device=device)
 
 # %%
 many = horovodrun(
-    "cifar_batch_norm.py", workers, epochs=epochs * workers, images=images, batch_size=batch, seed=seed, device=device
+    "cifar_batch_norm.py", workers, epochs=length * workers, images=images, batch_size=batch, seed=seed, device=device
 )
 
 # %%
@@ -137,19 +136,19 @@ for size, lines in ((1, one), (workers, many)):
     right.plot(done * updates_per_epoch(images, batch, size), accuracy)
 left.legend()
 left.locator_params(axis="x", integer=True)
-ends = f"{one[-1]['test_accuracy']:.1%} for one worker, {many[epochs - 1]['test_accuracy']:.1%} for {workers}"
+ends = f"{one[-1]['test_accuracy']:.1%} for one worker, {many[length - 1]['test_accuracy']:.1%} for {workers}"
 same = f"{one[-1]['test_accuracy']:.1%} and {many[-1]['test_accuracy']:.1%}"
 show(
     figure,
-    f"The same two runs against epochs and against updates. After {epochs} epoch(s): {ends}. Equal updates: {same}.",
-    f"After {epochs} epoch(s): {ends}. After as many updates as one worker made: {same}. One run each: no verdict.",
+    f"The same two runs against epochs and against updates. After {length} epochs: {ends}. Equal updates: {same}.",
+    f"After {length} epochs: {ends}. After as many updates as one worker made: {same}. One run each: no verdict.",
 )
 
 # %% [markdown]
 # Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
 # times?* On the right: *how good is it after so many steps?* The **running statistics** of batch normalisation, which
-# tests use in place of a batch's own, follow the weights slowly: after $n$ updates, $0.9^n$ of them is still their
-# start. So the first points are lower than the network deserves, above all those of several workers.
+# tests use in place of a batch's own, follow the weights slowly. After few updates they still contain much of their
+# starting values. So the first points are lower than the network deserves, above all those of several workers.
 #
 # Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the
 # run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is
@@ -254,16 +253,14 @@ for size in (1, 4):
     print(f"{size} worker(s): the rate falls at updates {changes}")
 
 # %% [markdown]
-# Does it matter for accuracy? The experiment trains four workers with a schedule that halves the rate every epoch,
-# keyed by epoch and keyed by one worker's updates, with nothing else changed. It does so from the **base rate**, which
-# is that of one worker, and from the rate scaled by four.
+# Does it matter for accuracy? The experiment trains four workers with a schedule that halves the rate every epoch. Once
+# the schedule is keyed by epoch, and once it is keyed by one worker's updates. Nothing else changes. It does so from
+# the **base rate**, which is that of one worker, and from the rate scaled by four.
 #
 # **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as wide.
 # On the right, for each starting rate, which of the two ends higher. Compare both with the line of one worker, too.
 # Guess before you look: is a rate that stays high too long always bad?
 
-# %%
-runs = live("C06", device=device, seed=seed)
 # %%
 result = saved("C06")
 # %% [markdown]
@@ -271,83 +268,38 @@ result = saved("C06")
 # **Keyed by step, the four workers end higher**: by {{c06_base}} points from the base rate, and by {{c06_scaled}}
 # points from the scaled one.
 #
-# Should you write schedules in steps, then? Look at the line of one worker, at {{c06_one}} %. (This is another schedule
-# than in the first experiment of this notebook, so one worker ends at another accuracy.) From the scaled rate,
-# both schedules end far below it: that rate was too high from the first update on, whatever came later. From the base
-# rate, four workers make a quarter of the updates, and a rate that stays high for longer makes up for some of them, by
-# accident.
+# So was the exercise wrong? No. Look at the line of one worker, at {{c06_one}} %. (This is another schedule than in the
+# first experiment of this notebook, so one worker ends at another accuracy.) From the scaled rate, both schedules end
+# far below it: that rate was too high from the first update on, whatever came later. From the base rate, four workers
+# make a quarter of the updates, and a rate that stays high for longer makes up for some of them, by accident.
 #
 # So write schedules in epochs all the same. It promises no higher number. It keeps one cause of change, the schedule,
 # out of your comparison of one worker with four. Otherwise four workers may reach one worker's accuracy by two mistakes
 # that cancel: a rate that nobody searched for, and a decay that comes too late.
 #
-# Decaying the rate is also not the only way to make updates less noisy: a larger batch does so too, and the two can
-# be exchanged for each other within limits (Smith et al. 2017, arXiv:1711.00489).
+# A falling rate makes the last updates less noisy. A larger batch does so too, and within limits the two can be
+# exchanged for each other (Smith et al. 2017, arXiv:1711.00489).
 #
-# ## How far the weights get
+# ## Each image counts less
 #
-# Write out what one epoch does to the weights with plain SGD, rate $\eta$, and $N$ images in global batches of $Kb$:
+# Fewer steps are the reason. How much do they cost, and by how much would a higher rate make up for it? Look at what
+# one image does to the weights. An update subtracts the rate $\eta$ times the mean of $Kb$ gradients. So each image's
+# own gradient enters with the weight $\eta / (Kb)$, once in an epoch. Leave the rate as it is and double the workers:
+# the influence of every image is halved.
 #
-# $$ w_{\text{end}} - w_{\text{start}} = -\sum_{t=1}^{N/(Kb)} \eta\, \hat g_t
-#    = -\frac{\eta}{Kb} \sum_{i=1}^{N} \nabla \ell_i(w_{t(i)}). $$
-#
-# Each image's own gradient enters once, with the weight $\eta / (Kb)$. Leave the rate as it is and double the workers:
-# every image's influence is halved. This is the claim. It can be measured by the **path** of an epoch, the sum of the
-# lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
-#
-# How fast should the path shrink? The expected squared length of a batch's gradient is that of the true gradient $g$
-# plus noise. The noise of a single image has the mean squared length $\operatorname{tr} \Sigma$, and a batch of $Kb$
-# images has $Kb$ times less (notebook 01). So
-#
-# $$ \text{path} \approx \frac{N}{Kb}\, \eta \sqrt{\lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{Kb}}
-#    = \frac{N \eta \lVert g \rVert}{Kb} \sqrt{1 + \frac{\mathcal B}{Kb}},
-#    \qquad \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
-#
-# There is the noise scale $\mathcal B$ again. Let us see what it does:
-
-# %%
-figure, ax = axes("workers", "path of an epoch, relative to one worker")
-sizes = np.array(c15.SIZES)
-for noise_scale in (1, 64, 10_000):
-    path = np.sqrt(1 + noise_scale / (sizes * batch)) / sizes
-    ax.loglog(sizes, path / path[0], label=f"noise scale {noise_scale:,}")
-ax.set_xticks(sizes, sizes)
-ax.minorticks_off()
-ax.legend()
-steep = np.log(path[-1] / path[0]) / np.log(sizes[-1])
-show(
-    figure,
-    "Three falling lines on logarithmic axes: the larger the noise scale, the steeper the line.",
-    f"What the formula says for {batch} images a worker. Without noise the slope is -1; drowned in noise, {steep:.2f}.",
-)
-
-# %% [markdown]
-# So, *for the same* $\lVert g \rVert$, the claim's $1/K$ is the slow end. While noise rules, the path shrinks faster:
-# there are fewer updates, and each is shorter, because averaging has removed noise that pointed nowhere. That second
-# part of the path is no loss.
-#
-# **What to look at:** the slope of SGD's line beside $1/K$. And Adam's (Kingma and Ba 2014, arXiv:1412.6980): it
-# divides a running mean of the gradient by a running root mean square of it, so an update does not get shorter when the
-# gradient does. Where does that put its slope?
-
-# %%
-runs = live("C15", device=device, seed=seed)
-# %%
-result = saved("C15")
-# %% [markdown]
-# SGD's path falls as the number of workers to the power {{c15_sgd}}, and Adam's to the power {{c15_adam}}. So both fall
-# a little more slowly than $1/K$. A slope steeper than -1 would show noise that was averaged away, and we do not see
-# that. A slope flatter than -1 the formula alone cannot explain. After an epoch of fewer updates a run is at an earlier
-# stage, where gradients can be longer. So the slope is only a hint of the noise scale.
+# The lab of this lesson (notebook 15) measures how far the weights get in an epoch. With twice the workers, they get
+# about half as far.
 #
 # ## Should the rate change with the number of GPUs?
 #
-# If the path shrinks as $1/K$ at a fixed rate, the obvious repair is to multiply the rate by $K$: the **linear
+# If each image counts $K$ times less at a fixed rate, the obvious repair is to multiply the rate by $K$: the **linear
 # scaling rule** (Krizhevsky 2014, arXiv:1404.5997; Goyal et al. 2017, arXiv:1706.02677). $K$ small steps and one step
 # that is $K$ times as long end up in nearly the same place, as long as the gradient does not change much on the way.
 #
-# It cannot go on for ever. Without any noise at all there is still a best rate: beyond it a step overshoots the
-# valley. For a quadratic valley with noise in the gradient, the rate that gains most in a step is
+# It cannot go on for ever. Without any noise at all there is still a best rate: beyond it a step overshoots the valley.
+# In a valley with curvature $h$, a step multiplies the distance from the bottom by $1 - \eta h$. If $\eta$ is larger
+# than $2/h$, each step lands farther away, on the other side, and the loss grows with every step. For a quadratic
+# valley with noise in the gradient, the rate that gains most in a step is
 #
 # $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
 #
@@ -358,19 +310,23 @@ result = saved("C15")
 # rates follow the line of proportion, and where they leave it.
 
 # %%
-runs = live("C20", device=device, seed=seed)
-# %%
 result = saved("C20")
 # %% [markdown]
-# The experiment does what people do: equal epochs, and many updates. The formula is about one step in a quadratic
-# valley. So expect its shape, not its numbers. The noise scale itself grows while the loss falls (notebook 01), so a
-# whole run has no single critical batch, only one that is typical of it. And a run with few updates has no time to
-# make up for small steps, which speaks for higher rates.
+# On the right, the best rate first grows with the batch. Then it leaves the line of proportion, and the fitted bend is
+# at {{c20_critical}} images. From 1 to 8 workers, the batch grows 8 times, and the best rate about {{c20_early}} times.
+# From 8 to 32 workers, the batch grows 4 times, and the best rate only {{c20_late}} times.
 #
-# The network is the small one of notebook 01, without batch normalisation. With it a rate means something else: batch
-# normalisation makes the loss blind to the scale of the weights before it, so they can grow until the steps are small
-# beside them. We have not run this sweep with it. The scaled rate in the experiment on schedules shows that with it,
-# too, a rate can be far too high.
+# Now look at the left panel, at the lowest point of each curve. Even at its best rate, 32 workers end at a loss of
+# {{c20_loss_many}} nats, and one worker at {{c20_loss_one}}. All have seen the same images the same number of times. A
+# better rate makes up for some of the missing updates, and not for all.
+#
+# The formula is about one step in a quadratic valley, and this experiment is about whole runs of equal epochs. So
+# expect the formula's shape, and not its numbers. A run with few updates also has no time to make up for small steps,
+# which speaks for higher rates.
+#
+# The network is the small one of notebook 01, without batch normalisation, and each worker has 8 images. With batch
+# normalisation, a rate has another effect, and we have not run this sweep with it. The scaled rate in the experiment on
+# schedules shows that with it, too, a rate can be far too high.
 #
 # ### The critical batch, seen from the other side
 #
@@ -379,23 +335,23 @@ result = saved("C20")
 #
 # $$ S(B) = S_{\min} \left( 1 + \frac{\mathcal B}{B} \right). $$
 #
-# Compare this with $\eta(B)$: the product of the two does not depend on $B$. To get there the weights have so far to
-# go, and steps that are twice as long need half as many. *Well* below the critical batch, doubling the workers halves
-# the updates, and the scaled rate pays for the larger batch in full. Nearer to it, less is saved. From half the
-# critical batch to the whole, the updates fall by a third, from $3 S_{\min}$ to $2 S_{\min}$. Above it, you pay with
-# images for ever fewer updates saved. The linear rule is too bold there as well: at the critical batch, the best rate
-# is half of what the rule says.
+# You know this formula from notebook 01. Read it from small batches to large ones.
 #
-# You know this experiment from notebook 01. There the curve had its bend at {{c28_critical}} images, and the noise
-# scale was {{c28_noise}}. In the rate sweep above, the bend is at {{c20_critical}}.
+# - *Well below* the critical batch, twice the workers need half the updates. The scaled rate pays for the larger batch
+#   in full.
+# - *From half the critical batch to the whole*, the updates fall by a third, from $3 S_{\min}$ to $2 S_{\min}$.
+# - *Above it*, you pay with images for ever fewer updates saved. The linear rule is too bold there as well: at the
+#   critical batch, the best rate is half of what the rule says.
 #
-# All three numbers belong to the same network, so they may be compared. They do not agree: the largest is more than
+# Three measurements of this network tell where the bend is. The updates of notebook 01 say {{c28_critical}} images, its
+# noise scale says {{c28_noise}}, and the rates above say {{c20_critical}}. They do not agree: the largest is more than
 # three times the smallest. They belong to different stretches of training, and all three are rough. What you can plan
-# with is only this: the bend lies at some tens to a hundred images, and not at a thousand. Shallue et al. 2018
-# (arXiv:1811.03600) found the pattern, updates that fall and then stay, for many networks and data sets, with critical
-# batches that differ by orders of magnitude. There is no number of GPUs that is right for all problems. Nor is there
-# one for all optimizers. These runs use plain SGD, and with Adam the critical batch is larger (Zhang and others 2019,
-# arXiv:1907.04164).
+# with is only this: the bend lies at some tens to a hundred images, and not at a thousand.
+#
+# Other problems have other bends. Shallue et al. 2018 (arXiv:1811.03600) found the same pattern for many networks and
+# data sets: the updates fall, and then they stay. The critical batches differed by orders of magnitude. So there is no
+# number of GPUs that is right for all problems. These runs use plain SGD. With Adam the critical batch is larger (Zhang
+# and others 2019, arXiv:1907.04164).
 #
 # ### "Does the rate scale? And for Adam?"
 #
@@ -405,13 +361,12 @@ result = saved("C20")
 # | Adam and relatives | $\eta \to \sqrt K\, \eta$ | noise sets the length of the denominator | where noise is small |
 # | LARS, LAMB (notebook 06) | no fixed rule, to be tuned; LAMB's authors take $\sqrt K$ (arXiv:1904.00962) | a step is a share of the layer's weights | to be searched for |
 #
-# The square root for Adam has a derivation (Malladi et al. 2022, arXiv:2205.10287): while noise dominates, Adam divides
-# by the noise's size, which falls as $1/\sqrt K$, so the same rate already goes further in the direction that matters.
-# (The full rule also changes Adam's two betas and its epsilon.) You have just seen a side of it in the path: a larger
-# batch does not make Adam's updates shorter. It can even make them longer, since with less noise the running mean
-# cancels less, while the denominator only knows sizes. Multiplying Adam's rate by $K$, as the lesson scripts of
-# notebook 06 do (and `cifar_lamb.py` LAMB's), is therefore bold. Notebook 06 tests it, with and without **warmup**, in
-# which the rate climbs slowly at the start.
+# Why only the square root for Adam? Adam divides each step by the usual size of the gradient. The gradient of a larger
+# batch has less noise, so this size is smaller. At the same rate, Adam's steps therefore already go further in the
+# direction that matters, by a factor of up to $\sqrt K$. The rate gives the other factor of $\sqrt K$ (Malladi et al.
+# 2022, arXiv:2205.10287, derive it, and change Adam's other constants as well). The lesson scripts of notebook 06
+# multiply Adam's rate by $K$, which is bold. Notebook 06 tests it, with and without **warmup**, in which the rate
+# climbs slowly at the start.
 #
 # None of these rules holds everywhere. Shallue et al. 2018 searched the best rate for each batch in many workloads, and
 # no rule came near it in all of them. Take a rule as the place where your search begins.
@@ -424,27 +379,11 @@ result = saved("C20")
 # *where* it ends. Keskar et al. 2016 (arXiv:1609.04836) reported that large batches end in **sharp** minima, where
 # the loss rises steeply when the weights move a little, and that these generalise worse.
 #
-# Sharpness can be measured. Near a minimum the loss is about $L(w + v) \approx L(w) + \tfrac12 v^\top H v$, with the
-# **Hessian** $H$, the matrix of second derivatives. Its largest eigenvalue says how steep the steepest direction is.
-# For half a million weights $H$ would have $10^{11}$ entries, but we never need them: the product $Hv$ is the gradient
-# of the number $g \cdot v$ (Pearlmutter 1994), and multiplying a random vector by $H$ again and again turns it towards
-# the direction with the largest eigenvalue (largest in size, whatever its sign). On a matrix that we can look at:
-
-# %%
-import torch
-
-from benchmarks.methods.hessian import largest_eigenvalue
-
-matrix = torch.tensor([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
-vector = torch.ones(3)
-for step in range(6):
-    vector = matrix @ vector / vector.norm()
-    print(f"after {step + 1} products the vector is {vector.norm():.4f} times as long as before")
-print(f"largest eigenvalue: {torch.linalg.eigvalsh(matrix)[-1]:.4f}")
-print(f"benchmarks/methods/hessian.py finds {largest_eigenvalue(lambda v: matrix @ v, torch.ones(3)):.4f}")
-
-# %% [markdown]
-# Now the networks. One worker and eight train on a few images, without distortions, so that they can come near a
+# Sharpness can be measured. It is the curvature of the loss in the steepest direction. In mathematics it is the largest
+# eigenvalue of a matrix, the **Hessian**, which holds all second derivatives of the loss. The lab of this lesson
+# (notebook 15) computes it on a matrix of nine numbers, and says how this is done for a network.
+#
+# One worker and eight train on a few images, without distortions, so that they can come near a
 # minimum at all. Again the large batch is looked at twice: at equal epochs and at equal updates.
 #
 # **What to look at:** the eigenvalues (a point a seed; the axis is logarithmic) from left to right, and, in the
@@ -452,40 +391,64 @@ print(f"benchmarks/methods/hessian.py finds {largest_eigenvalue(lambda v: matrix
 # accuracy: does it come back at equal updates?
 
 # %%
-runs = live("C29", device=device, seed=seed)
-# %%
 result = saved("C29")
 
 # %% [markdown]
-# Read the verdict together with the training losses. Seven things to keep in mind, because this claim is quoted more
-# often than it is tested:
+# Does the large batch generalise worse because its minimum is sharper? This figure cannot say so. Three things to keep
+# in mind, because this claim is quoted more often than it is tested:
 #
-# - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
-#   predicted probabilities, and goes to zero as the network becomes sure of its training images. Of two networks, the
-#   one that has learnt the images better tends to look flatter, wherever it is. At equal epochs the large batch has the
-#   higher training loss ({{c29_loss_epochs}} against {{c29_loss_small}} nats), so a part of its sharpness is only this.
-#   At equal updates it has the lower loss ({{c29_loss_updates}}), and is still {{c29_times_updates}} times as sharp.
-#   There this cannot be the reason.
-# - **Fewer updates are not another minimum.** At equal epochs the large batch has walked a shorter path, and may be on
-#   the way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch
-#   trains longer. Here most of the sharpness goes away, and the accuracy does not come back: it is {{c29_epochs}} % at
-#   equal epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch. So updates are not what
-#   is missing here. The large batch has learnt its images by heart, and generalises worse.
+# - **Sharpness fades with the loss.** A network that is sure of its training images tends to look flat, wherever it is.
+#   At equal epochs the large batch has the higher training loss ({{c29_loss_epochs}} against {{c29_loss_small}} nats),
+#   so a part of its sharpness is only this. At equal updates it has the lower loss ({{c29_loss_updates}}), and is still
+#   {{c29_times_updates}} times as sharp. There this cannot be the reason.
+# - **Fewer updates are not another minimum.** At equal epochs the large batch has made fewer steps, and may be on the
+#   way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch trains
+#   longer. Here most of the sharpness goes away, and the accuracy does not come back: it is {{c29_epochs}} % at equal
+#   epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch. Both have learnt their images
+#   by heart, and the large batch generalises worse.
 # - **It depends on the images.** In the first experiment of this notebook, equal updates healed everything. There the
-#   images are shifted and mirrored at random, and never learnt by heart. At equal updates, four workers have seen four
-#   times as many of them.
-# - **Sharpness depends on the rate.** *Full-batch* gradient descent at rate $\eta$ cannot stay where the largest
-#   eigenvalue is much above $2/\eta$ (with momentum $m$, as in our runs, $2(1+m)/\eta$), and for much of training stays
-#   near it; with cross-entropy it falls again at the end (Cohen et al. 2021, arXiv:2103.00065). A small batch at the
-#   same rate is shaken out of steep places sooner. Compare batches at rates of their own, and the comparison changes.
-# - **Sharpness depends on how you write the network.** With ReLU, multiply one layer by 10 and divide the next by 10:
-#   the function is the same, the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). Batch normalisation has the
-#   same effect: the weights before it can grow, the function stays, and the eigenvalue falls. So sharpness can
-#   accompany bad generalisation without being its cause.
-# - **How it was measured here.** The network was in evaluation mode, so batch normalisation used its stored statistics.
-#   All runs have one rate, so this experiment cannot tell what another rate would do.
-# - **Others did not find it.** Shallue et al. 2018 trained many networks with searched rates. They write: "we find no
-#   evidence that larger batch sizes degrade out-of-sample performance".
+#   images are shifted and mirrored at random, and are never learnt by heart. So an answer for one set of images is not
+#   an answer for all.
+#
+# The rate, and the way in which a network is written, change the sharpness, too. The lab says how. And others did not
+# find the effect. Shallue et al. 2018 trained many networks with searched rates. They write: "we find no evidence that
+# larger batch sizes degrade out-of-sample performance".
+#
+# ## Three patients
+#
+# Now find the cause yourself. Each patient is a program for four workers with 64 images each. The program for one
+# worker makes 782 updates in an epoch, its rate is 0.1, and it falls to 0.01 after epoch 4 of 8. All three patients end
+# at a lower accuracy. This is what they print:
+#
+# | | updates an epoch | first images of workers 0 and 1 | rate in epochs 1, 5 and 8 |
+# | --- | --- | --- | --- |
+# | patient A | 196 | 4181, 902, 17 and 4181, 902, 17 | 0.4, 0.04, 0.04 |
+# | patient B | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.4, 0.4 |
+# | patient C | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.1, 0.01, 0.01 |
+#
+# Write down a cause for each before you look.
+#
+# <details><summary>Patient A</summary>
+#
+# Workers 0 and 1 have the same images. Each worker shuffles all images with the same seed and takes its batches from
+# the front. So all gradients are equal, and their mean is that of one worker. The line that gives each worker a shard
+# is missing.
+#
+# </details>
+#
+# <details><summary>Patient B</summary>
+#
+# The rate has not fallen in epoch 5. Its schedule counts updates: it waits for update 4 × 782 = 3,128. With 196 updates
+# an epoch, that comes in epoch 16, and the run ends before.
+#
+# </details>
+#
+# <details><summary>Patient C</summary>
+#
+# There is no mistake in the images and none in the schedule. The run makes a quarter of the updates at the rate of one
+# worker. So each image counts a quarter. Scale the rate, or train longer, and compare once at equal updates.
+#
+# </details>
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #
@@ -496,21 +459,29 @@ result = saved("C29")
 # 4. Key the schedule by epochs of the *global* batch, warmup included.
 # 5. Scale the rate: once, linearly for SGD, more carefully for Adam. This is where your search begins, and not its end.
 #    In this notebook the scaled rate was far too high once. Add warmup (notebook 06).
-# 6. Compare with the critical batch of your problem and your optimizer. Beyond it no rate brings the accuracy of a
-#    small batch back in the same epochs: use a smaller batch, or train longer.
-# 7. Several seeds, mean and spread, last epoch, test images. A difference inside its interval is not one.
+# 6. Compare with the critical batch of your problem and your optimizer. Far beyond it, do not expect that a rate brings
+#    the accuracy of a small batch back in the same epochs: use a smaller batch, or train longer.
+# 7. Several seeds, mean and spread, last epoch, test images. A difference whose interval contains zero is not one.
 #
 # ## Summary
 #
 # - $K$ workers with the same per-worker batch make $1/K$ of the updates an epoch. That lowers accuracy where updates
 #   are what is missing; the comparison at equal updates tells.
 # - A schedule in updates changes its meaning with the number of workers. A schedule in epochs does not.
-# - At a fixed rate the path of an epoch shrinks about as $1/K$: in theory it shrinks faster while noise rules, which we
-#   have not seen, and slower where gradients stay longer in runs of fewer updates.
+# - At a fixed rate, each image counts $K$ times less with $K$ workers, because it enters with the weight
+#   $\eta / (Kb)$.
 # - The best rate grows with the global batch and levels off. The bend is the critical batch size, whose order of
 #   magnitude the noise scale tells.
 # - Large batches end in sharper minima here, and most of that goes away at equal updates. Read such a comparison with
 #   its training losses.
+#
+# The lines to keep:
+#
+# ```python
+# updates_per_epoch = math.ceil(images / (batch * hvd.size()))
+# epoch = update / updates_per_epoch  # a schedule is keyed by this
+# rate = base_rate * hvd.size()  # for SGD, once: the place where a search begins
+# ```
 #
 # ## Questions
 #
@@ -528,15 +499,5 @@ result = saved("C29")
 #
 # The rate may have been too low for the larger batch from the start: a later decay then makes up for a rate that was
 # not scaled. Scale the rate first, with warmup, and then compare both schedules again, over several seeds.
-#
-# </details>
-#
-# <details><summary>Question 3: you double the workers, and the path of an epoch falls to almost exactly half. What does
-# that tell you of the noise scale?</summary>
-#
-# Little. *If* the gradient itself is as long as before, noise is already small in the gradient of the batch. But a run
-# of fewer updates is at an earlier stage, where gradients can be longer, and that hides what averaging takes away.
-# Measure the noise scale itself (notebook 01). (With Adam it tells you less still: noise does not make its updates
-# longer in the first place.)
 #
 # </details>

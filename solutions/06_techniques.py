@@ -32,19 +32,19 @@ import difflib
 from itertools import pairwise
 
 import torch
-from IPython.display import Markdown
+from IPython.display import Markdown, clear_output
 
 from benchmarks.experiment.dataset import data
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.lamb import Lamb, parameter_groups
-from lessons import axes, compare, horovodrun, live, panels, saved, show
+from lessons import axes, compare, horovodrun, panels, saved, show
 from lessons.cells.running import SOURCE
 
 # %% [markdown]
 # ## Five scripts, a few lines apart
 #
-# `source_code/` has a script for each technique, and each contains all that came before it. So the difference between
-# neighbours is the technique, and nothing else. Do not take our word for it. This is computed from the files:
+# `source_code/` has five scripts, and each contains all that came before it. So the difference between neighbours is
+# the technique, and nothing else. Do not take our word for it. This is computed from the files:
 
 
 # %%
@@ -62,7 +62,7 @@ for one, two in pairwise(SCRIPTS):
 
 # %% [markdown]
 # Leave out the imports, and each step is one to three lines. Read them once more and guess: which of these lines
-# matters most, and does one of them do harm?
+# matters most, and does one of them do harm? (Notebook 07 gives the answer.)
 #
 # Then let them run. Each script gets the same workers, images, seed and order of the data. Most of the wait is for
 # processes that start: the workers share your cores, and each loads PyTorch and the data.
@@ -75,10 +75,10 @@ def run(script: str) -> list[dict]:
     return horovodrun(f"{script}.py", workers, **size, seed=seed, device=device)
 
 
-curves = {script: run(script) for script in SCRIPTS[:3]}
-
-# %%
-curves |= {script: run(script) for script in SCRIPTS[3:]}
+curves = {}
+for script in SCRIPTS:
+    clear_output(wait=True)  # The view of the run before goes, so that you see one at a time.
+    curves[script] = run(script)
 
 # %%
 figure, (accuracy, rate) = panels(("epoch", "test accuracy (%)"), ("epoch", "rate at the end of the epoch"))
@@ -110,8 +110,8 @@ show(
 # stands higher rates. That is welcome here: it is what the later scripts build on. But it has nothing to do with
 # several workers as such. It would help one worker, too.
 #
-# What is new with several workers is the question *whose batch?* There are two answers. (The third way in the drawing,
-# *ghost* batches, imitates the first answer on a single worker.)
+# What is new with several workers is the question *whose batch?* There are two answers. (The drawing also shows *ghost*
+# batches. They imitate the first answer on a single worker.)
 #
 # | | mean and variance of | costs | is equal to one worker with a $K$ times larger batch |
 # | --- | --- | --- | --- |
@@ -126,30 +126,28 @@ from lessons import explore
 explore("statistics")
 
 # %% [markdown]
-# Local is what you get if you do nothing. Goyal et al. 2017 (arXiv:1706.02677) even recommend it: then the per-worker
-# batch, over which is normalised, stays the same however many workers join, and so does the function that is minimised.
-# Hoffer et al. 2017 (arXiv:1705.08741) did it on purpose on a *single* machine, as "ghost batches", and saw better
-# generalisation. In Horovod `hvd.SyncBatchNorm` synchronises (on GPUs only).
+# Local is what you get if you do nothing. Each worker then always normalises over the same number of images. This
+# number does not change when workers join, so each worker goes on training in the same way. For this reason Goyal et
+# al. 2017 (arXiv:1706.02677) recommend it. Hoffer et al. 2017 (arXiv:1705.08741) did it on purpose on a *single*
+# machine, as "ghost batches", and saw better generalisation. In Horovod `hvd.SyncBatchNorm` synchronises (on GPUs
+# only).
 #
 # One line cannot be left out. Each worker also keeps running statistics for evaluation, and these differ from worker to
 # worker. Which ones are saved in the end? `cifar_batch_norm.py` averages them over the workers after each epoch: its
-# line with `grouped_allreduce_`. Without it the reported accuracy is a mean over as many different networks
-# as there are workers, of which only rank 0's is saved.
+# line with `grouped_allreduce_`. Without it, each worker tests a slightly different network. The reported accuracy is
+# the mean over these networks, and only rank 0's is saved.
 #
-# **What to look at:** accuracy from small ghost batches on the left to fully synchronised on the right. All points have
-# the same global batch, the same updates and the same rate. Where several seeds have been run: is the line outside of
-# its own error bars?
+# **What to look at:** every point has the same global batch, the same number of updates and the same rate. Only the
+# number of images that are normalised together changes. Does the accuracy change by more than the error bars?
 
-# %%
-runs = live("C30", device=device, seed=seed)
 # %%
 result = saved("C30")
 
 # %% [markdown]
-# Two effects pull in different directions. Statistics of few images are noisy, and noise regularises: that can *raise*
-# test accuracy. But if there are very few, noise costs accuracy, and the running statistics fit the batches less well.
-# In the panel on the right, the training loss rises towards small batches, while the accuracy stays. So there is more
-# noise, and it neither helps nor harms the test accuracy here.
+# Two effects pull in different directions. Statistics of few images are noisy. Noise makes it harder to learn the
+# training images by heart, and that can *raise* test accuracy. But if there are very few, noise costs accuracy, and the
+# running statistics fit the batches less well. In the panel on the right, the training loss rises towards small
+# batches, while the accuracy stays. So there is more noise, and it neither helps nor harms the test accuracy here.
 #
 # So from 32 images on each worker, no difference was seen, and you need not pay for synchronised statistics. Smaller
 # batches were not measured here. (Detection and segmentation networks with two images a worker are the usual
@@ -193,14 +191,15 @@ show(
 )
 
 # %% [markdown]
-# Now the test, computed in one process as in notebook 05. Eight workers train at the base rate; at eight times that
-# rate at once ("scaled"); and at eight times that rate after a warmup. SGD does so from two base rates, a low and a
-# higher one, and Adam from its usual one.
+# Now the test. One process computes what eight workers would compute, as in notebook 05. It trains the network in nine
+# ways, and five times in each: with SGD at a base rate of 0.005, with SGD at 0.02, and with Adam at 0.001. Each
+# optimizer uses its base rate, then eight times this rate (*scaled*), and then eight times this rate after a *warmup*.
+# (SGD has momentum 0.9 here. The next section explains momentum.)
 #
 # **What to look at.** On the left is the loss of each update, for SGD at the higher rate. Does warmup lower the peak,
-# or does it only move it to a later update? In the middle is the highest loss for each optimizer and base rate. The
-# grey line there is the loss of guessing, $\ln 10$. A loss far above it is not slow progress: the network is sure, and
-# wrong. On the right is what is left of it at the end.
+# or does it only move it to a later update? In the middle is the highest loss of each training. The grey line there is
+# the loss of guessing, $\ln 10$. A loss far above it is not slow progress: the network is sure, and wrong. On the right
+# is the accuracy at the end.
 #
 # **Guess first.** Adam ends at {{c31_adam_base}} % with its usual rate. Where does it end at eight times that rate, if
 # there is no warmup?
@@ -209,23 +208,20 @@ show(
 my_guess = None  # an accuracy in per cent, such as 10
 
 # %%
-runs = live("C31", device=device, seed=seed)
-
-# %%
 result = saved("C31")
 compare("adam", my_guess)
 
 # %% [markdown]
-# Theory expected trouble mainly for SGD at high rates, and a cure by warmup. This is what came out:
+# One could expect that warmup repairs every scaled run. This is what came out:
 #
 # - **SGD, lower rate.** Scaling pays: {{c31_low_base}} % become {{c31_low_scaled}} %. Warmup takes an early peak of the
 #   loss away, from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with it,
 #   {{c31_low_warm}} %. The network gets over the peak by itself.
 # - **SGD, higher rate.** Eight times this rate is too much: {{c31_high_base}} % become {{c31_high_scaled}} %. With
 #   warmup the peak falls from {{c31_high_peak}} to {{c31_high_peak_warm}} nats, and the accuracy rises to
-#   {{c31_high_warm}} %. Warmup has helped, and not cured. Notebook 07 clips the gradients and lets the rate decay, and
-#   there the same network trains well at an even higher peak rate.
-# - **Adam.** It is said to be safe, because its steps are never much longer than the rate, however large the gradient.
+#   {{c31_high_warm}} %. Warmup has helped, and not cured. Notebook 07 also shortens very long gradients (it **clips**
+#   them), and lets the rate decay. There the same network trains well at an even higher peak rate.
+# - **Adam.** It is said to be safe, because its steps are rarely much longer than the rate, however large the gradient.
 #   (After a sudden spike they can be a few times as long.) But eight times the rate *is* eight times the step, in every
 #   weight at once; and Adam's estimates of the gradient's size rest on a handful of batches at the start. It was not
 #   safe: {{c31_adam_base}} % become {{c31_adam_scaled}} %. Here warmup is the cure, and brings back {{c31_adam_warm}}
@@ -239,8 +235,9 @@ compare("adam", my_guess)
 # ## When the rate changes, the velocity remembers the old one
 #
 # SGD with **momentum** does not step along the newest gradient alone. It keeps a running sum of gradients, the
-# **velocity**, in which a gradient counts $m$ times as much as the next newer one (usually $m = 0.9$): directions that
-# persist add up, and noise partly cancels. There are two ways to write it. PyTorch keeps the rate outside:
+# **velocity**. The newest gradient counts fully. The one before counts $m$ times as much, usually $m = 0.9$. The one
+# before that counts $m^2 = 0.81$. Directions that persist add up, and noise partly cancels. There are two ways to write
+# it. PyTorch keeps the rate outside:
 #
 # $$ u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\, u. $$
 #
@@ -249,10 +246,11 @@ compare("adam", my_guess)
 # $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
 #
 # With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole
-# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate, and these
-# fade with $m^t$: with $m = 0.9$ it takes some tens of updates until the new rate is really in force. Goyal et al. 2017
-# (section 3) therefore correct $v$ when the rate changes, so that the second form does exactly what the first one does.
-# They call this **momentum correction**. How must $v$ be changed?
+# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate. These
+# fade slowly: it takes some tens of updates until the new rate is really in force. Goyal et al. 2017 (section 3)
+# therefore correct $v$ when the rate changes, so that the second form does exactly what the first one does. They call
+# this **momentum correction**. PyTorch does not need it. You need it for programs in other libraries, and to read
+# papers. How must $v$ be changed?
 
 
 # %% exercise="momentum_correction"
@@ -286,23 +284,17 @@ print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
 # Now a network. During training the rate is multiplied by eight once, or divided by eight.
 #
 # **What to look at:** the length of each update, $\lVert w_{t+1} - w_t \rVert$, in units of what it was before the
-# change. Which line follows the rate at once? And does the other one lag longer after a fall, where the long old
-# velocity has to die away, or after a rise, where the new gradients are the larger part at once? Then the third panel:
-# does the *loss* notice?
+# change. Which line follows the rate at once? And where does the other one take longer to adapt: after the fall or
+# after the rise? Then the third panel: does the *loss* notice?
 
-# %%
-runs = live("C24", device=device, seed=seed)
 # %%
 result = saved("C24")
 
 # %% [markdown]
-# How the lengths change can nearly be calculated without a run. The loss is the interesting part, and only an interval
-# over several seeds decides whether you may say anything. Goyal et al. expect the correction to matter most when the
-# rate *rises*, since a velocity that is too short for the new rate can make training unstable. One may also argue the
-# other way: the uncorrected velocity makes an abrupt rise gradual, like a tiny warmup. And after a fall, the
-# uncorrected velocity goes on with steps of the old length for a while, so the benefit of the lower rate comes late.
-# Our numbers support this last one: after the fall, the loss is higher
-# without correction. After the rise, no difference was seen.
+# After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for some tens of
+# updates, and the benefit of the lower rate comes late. We see it in the numbers: after the fall, the loss is higher
+# without correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise,
+# no difference was seen.
 #
 # What it means for your programs:
 #
@@ -342,26 +334,32 @@ for name, (weight, step) in adam.items():
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Look at the last column. Relative to what it has, one layer moves several times as far as another. The authors of
-# **LARS**, an optimizer with a step length for each layer, suppose the following: if you raise the rate for a larger
-# batch, the layer with the largest share breaks first, and so it limits the rate of all the others. We have not tested
-# that by itself. In notebook 07, one clip of the whole gradient brings back most of what LAMB does, and it treats all
-# layers alike.
+# Look at the last column. It is the step of a layer as a share of the layer's weights. One layer moves several times as
+# far as another. **LARS** is an optimizer that gives each layer its own step length. Its authors suppose that the layer
+# with the largest share breaks first when you raise the rate. Then this layer limits the rate of all others. We have
+# not tested that.
 #
-# The idea of **LARS** (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and **LAMB** (You et al. 2019, arXiv:1904.00962):
-# let every layer's step be the same *share* of its weights. Scale the update by the **trust ratio**:
+# The idea of LARS (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and of **LAMB** (You et al. 2019, arXiv:1904.00962):
+# let every layer's step be (nearly) the same *share* of its weights. LAMB goes in four steps.
 #
-# | | direction $r$ | step |
-# | --- | --- | --- |
-# | LARS | the gradient, then momentum on top of the scaled result | $\eta\, \frac{\lVert w \rVert}{\lVert g \rVert + \lambda \lVert w \rVert}\, (g + \lambda w)$ |
-# | LAMB | Adam's $\hat m / (\sqrt{\hat v} + \epsilon)$ | $\eta\, \frac{\lVert w \rVert}{\lVert r + \lambda w \rVert}\, (r + \lambda w)$ |
+# 1. Compute Adam's direction $r = \hat m / (\sqrt{\hat v} + \epsilon)$. Here $\hat m$ and $\hat v$ are running means of
+#    the gradient and of its square, and $\epsilon$ is a small number.
+# 2. Add the weight decay $\lambda$: $d = r + \lambda w$.
+# 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It stretches $d$ to the length of the layer's
+#    weights.
+# 4. Step by $\eta \, \frac{\lVert w \rVert}{\lVert d \rVert} \, d$.
 #
-# (For LARS $\eta$ is the global rate times a trust coefficient, about 0.001 in the paper.)
+# LARS takes the direction $g + \lambda w$, with the plain gradient $g$, and the ratio
+# $\lVert w \rVert / (\lVert g \rVert + \lambda \lVert w \rVert)$. It applies momentum afterwards, to the scaled step.
 #
-# Work LAMB through on small numbers first. Weights $w = (3, 4)$, so $\lVert w \rVert = 5$. Adam's direction
-# $r = (1, 0)$, decay $\lambda = 0.5$. Then $r + \lambda w = (2.5, 2)$, which has length $\sqrt{10.25}$, and the trust
-# ratio is $5 / \sqrt{10.25}$, about 1.56. With $\eta = 0.01$ the step has length $0.01 \cdot 5 = 0.05$: one hundredth
-# of the weights, *whatever the gradient was*.
+# LARS builds on SGD with momentum, and LAMB on Adam. So begin with the one whose base works for your network with small
+# batches: LAMB where this is Adam, as for most language models, and LARS where it is SGD.
+#
+# Work LAMB through on small numbers first. Weights $w = (3, 4)$ have the length $\lVert w \rVert = 5$. Adam's direction
+# is $r = (1, 0)$, and the decay is $\lambda = 0.5$. Then $d = r + \lambda w = (2.5, 2)$, whose length is about 3.20.
+# The trust ratio is $5 / 3.20$, about 1.56. The ratio times the direction has the length $1.56 \cdot 3.20 = 5$, that of
+# the weights. With $\eta = 0.01$ the step has the length 0.05: one hundredth of the weights, *whatever the gradient
+# was*.
 
 
 # %% exercise="trust_ratio"
@@ -430,9 +428,9 @@ show(
 #   bound the weight norm (see the note in `lamb.py`). "We used LAMB" does not describe an experiment.
 #
 # Is it better? For its first purpose, BERT with batches of tens of thousands, its authors cut training from days to 76
-# minutes. But Nado et al. 2021 (arXiv:2102.06356) repeated large-batch results with Nesterov momentum and Adam, tuned
-# as carefully, and found that these keep up. So a LAMB arm without a tuned SGD arm beside it proves little. Notebook 07
-# has both.
+# minutes. But Nado et al. 2021 (arXiv:2102.06356) repeated large-batch results with plain Adam and with a kind of
+# momentum, tuned as carefully, and found that these keep up. So runs with LAMB, without runs with a tuned SGD beside
+# them, prove little. Notebook 07 has both.
 #
 # One warning. `cifar_lamb.py` as it stands scales its rate and never lets it fall. On eight workers it ends lower than
 # the script without any technique. Notebook 07 has the numbers, and shows what LAMB needs.
@@ -447,42 +445,65 @@ show(
 # 4. Clip the gradient of all weights together, after the exchange: if it is longer than a limit, scale it down to the
 #    limit. Notebook 07 shows what this brings.
 # 5. Compare with LAMB at a searched rate, with the same warmup and decay.
-# 6. Compare several seeds on test images, and count the updates.
+# 6. Compare several seeds on test images, and count the updates. Two techniques can do the same job. Warmup and
+#    clipping, for example, may both prevent the spike. Leave out one of them, and nothing changes. Leave out both, and
+#    the training breaks. So before you remove several, run once without all of them.
 #
-# ## The corrections of "ImageNet in 1 hour", as one checklist
+# ## What breaks without it
 #
-# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of the paper
-# is a list of things that go wrong silently. Here it is, with the place where the course takes each of them up:
+# | technique | what breaks without it | how you notice | what we measured |
+# | --- | --- | --- | --- |
+# | batch normalisation, running statistics averaged | the saved network is not the one that was tested | rank 0's accuracy differs from the reported one | not measured (local or synchronised statistics: no difference from 32 images on each worker) |
+# | scaled rate | each image counts less | more workers end lower at equal epochs | SGD, lower rate: {{c31_low_base}} % become {{c31_low_scaled}} % |
+# | warmup | the first updates overshoot | the loss rises far above that of guessing | Adam: {{c31_adam_scaled}} % become {{c31_adam_warm}} % |
+# | momentum correction (not needed in PyTorch) | the old rate lives on in the velocity | after a fall of the rate the steps stay too long | a higher loss after the fall |
+# | LARS, LAMB | one layer may limit the rate of all | compare with a searched rate of SGD or Adam | notebook 07 |
+#
+# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of their
+# paper is a list of things that go wrong silently. If several workers train worse than one, check it line by line.
+#
+# <details><summary>The corrections of "ImageNet in 1 hour", as one checklist</summary>
 #
 # | | do | because | claim, notebook |
 # | --- | --- | --- | --- |
-# | rate | base rate times $K$ | each image keeps its influence | C20, 05 |
+# | rate | base rate times $K$ (we search between the base rate and this one) | each image keeps its influence | C20, 05 |
 # | warmup | climb from the base to the scaled rate over the first epochs | the early gradient turns too fast | C31, here |
 # | momentum | correct the velocity when the rate changes, if it has absorbed the rate | or the old rate lives on | C24, here |
 # | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones (our own addition); its last scale in a residual block starts at 0 (our small network does not do this) | the loss then does not depend on $K$, and blocks begin as identities | C30, here |
-# | aggregation | divide the sum of the workers' losses by $Kn$, not by $n$; sum once, average once | or the rate is scaled twice | C01, C23, 03 |
-# | weight decay | scale the rate, not the loss | a factor on the loss alone, or on the decay alone, changes the balance of the two | C23, 03 |
-# | shuffling | one shuffle an epoch for all, divided among the workers | or some images come often and others never | C25, 03 |
+# | aggregation | each worker has $n$ images: divide the sum of the workers' losses by $Kn$, not by $n$; sum once, average once | or the rate is scaled twice | C01 in 03, C23 in lab 13 |
+# | weight decay | scale the rate, not the loss | a factor on the loss alone makes the weight decay weaker beside it | C23, lab 13 |
+# | shuffling | one shuffle an epoch for all, divided among the workers | or some images come often and others never | C25, lab 13 |
 #
-# Take it with you to any script that is new to you. If several workers train worse than one, check it line by line.
+# </details>
 #
 # ## Summary
 #
-# - With $K$ workers there are fewer updates, and every technique here makes an update go further without breaking.
+# - With $K$ workers there are fewer updates. Most techniques here let an update go further before training breaks.
 # - Batch normalisation needs two decisions: whose statistics train (local is the default), and whose are saved (average
 #   them).
-# - Warmup bridges a bad beginning, and lets you use a larger peak rate (Kalra and Barkeshli 2024, arXiv:2406.09405). It
-#   does not help at every rate, and SGD and Adam fail differently.
+# - Warmup bridges a bad beginning, and often lets you use a larger peak rate (Kalra and Barkeshli 2024,
+#   arXiv:2406.09405). It does not help at every rate, and SGD and Adam fail differently.
 # - Momentum correction concerns optimizers whose velocity has absorbed the rate. PyTorch's has not.
 # - LARS and LAMB make each layer's step a share of its weights, by the trust ratio. They are another meaning of "rate",
 #   and have to be compared with optimizers that were tuned as well.
+#
+# The lines to keep:
+#
+# ```python
+# rate = base_rate * warmup_factor(update, warmup, hvd.size())
+# optimizer.synchronize()  # the gradients are averaged now
+# torch.nn.utils.clip_grad_norm_(net.parameters(), limit)
+# with optimizer.skip_synchronize():
+#     optimizer.step()
+# hvd.grouped_allreduce_(running_statistics(net))  # once an epoch
+# ```
 #
 # ## Questions
 #
 # <details><summary>A colleague adds warmup and the loss still spikes, only later. What do you tell them?</summary>
 #
-# That there are three things to try. A longer warmup may get through, because the landscape changes while the rate
-# climbs. Clipping the gradients may cut off the spike. If neither helps, lower the rate that warmup leads up to.
+# That there are three things to try. A longer warmup may get through, because the loss becomes less steep while the
+# rate climbs. Clipping the gradients may cut off the spike. If neither helps, lower the rate that warmup leads up to.
 #
 # </details>
 #

@@ -31,6 +31,7 @@ from IPython.display import Markdown
 
 from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies
 from benchmarks.experiment.intervals import deviation, difference, mean_std
+from benchmarks.experiment.plots import BLUE, GREY
 from lessons import axes, compare, live, panels, saved, show
 
 # %% [markdown]
@@ -75,6 +76,13 @@ show(
 # These results could be repeated, for a simple reason. There is **one fixed target** on images that were not trained
 # on, the batch and the processors are named, and the recipe is in the paper. A record does hide how many trials its
 # rates took. But nobody has to guess what was measured.
+#
+# Two numbers say what the workers bring in time. The **speed-up** is the time of one worker divided by the time of
+# several. The **efficiency** is the speed-up divided by the number of workers: four workers that are three times as
+# fast have 75 %. What a run costs is the number of workers times the seconds. So more workers often cost more for the
+# same result, and they are worth it where waiting costs more. If four workers are *more* than four times as fast, look
+# for the reason before you believe it. Was the one worker slowed down, by reading its images or by too few threads? Did
+# the four do less work? Or do smaller batches fit into the processor's cache?
 #
 # ## A published table
 #
@@ -232,7 +240,11 @@ Markdown("\n".join([head, "| --- | --- | --- | --- |", *rows]))
 # ## Factor by factor
 #
 # Most lines change one thing. Those with LAMB also change the base rate and the weight decay, and two lines say that
-# they put several changes together. The interval says whether the change can be told from chance.
+# they put several changes together. The interval says whether the change can be told from chance. Chance comes from two
+# sides. The seeds differ, and there are only 10,000 test images. If a share $p$ of $n$ images is right, the standard
+# error is $\sqrt{p (1-p) / n}$: 0.3 points for 92 % of 10,000. If two rows use the same test images, a part of this is
+# the same in both, and cancels in their difference. The scatter between seeds does not cancel, so it has to be
+# measured.
 
 # %%
 PAIRS = (
@@ -291,8 +303,8 @@ train = [100 * np.mean([run["train_accuracy"] for run in full.runs[arm]]) for ar
 test = [100 * np.mean(accuracies(full.runs, arm)) for arm in arms]
 if arms:
     (figure, ax), places = axes("", "accuracy (%)"), np.arange(len(arms))
-    ax.bar(places - 0.2, train, 0.4, label="training images", color="#888888")
-    ax.bar(places + 0.2, test, 0.4, label="test images", color="#0b3c5d")
+    ax.bar(places - 0.2, train, 0.4, label="training images", color=GREY)
+    ax.bar(places + 0.2, test, 0.4, label="test images", color=BLUE)
     ax.set_xticks(places, arms)
     ax.set_ylim(0, 115)
     ax.legend(loc="upper center", ncols=2)
@@ -397,8 +409,9 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 #
 # ## What a table needs
 #
-# 1. One change from row to row.
-# 2. Test images; the last epoch, not the best one.
+# 1. One change from row to row. If two techniques may do the same job, the one that is added first gets most of the
+#    gain. Then show four rows: neither, each one alone, and both.
+# 2. Test images; the last epoch, not the best one. The best of many epochs is partly luck.
 # 3. Several seeds, mean *and* spread, and how many.
 # 4. The number of updates and the global batch, not only epochs and GPUs.
 # 5. A tuned baseline: as much tuning for the old as for the new.
@@ -410,6 +423,15 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 # - The published drop from one GPU to eight mixes at least two factors: fewer updates and, as it stands, no sharding.
 # - Two rows of the table came from one program: their difference is noise.
 # - One factor at a time, with spread, is slow. It is also the only way to know.
+#
+# The lines to keep:
+#
+# ```python
+# difference = mean(a) - mean(b)  # over several seeds, on test images, at the last epoch
+# error = (variance(a) / len(a) + variance(b) / len(b)) ** 0.5  # of the difference
+# speed_up = seconds_of_one / seconds_of_several
+# efficiency = speed_up / workers
+# ```
 #
 # ## Questions
 #
@@ -433,6 +455,6 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 # <details><summary>Why is it not enough to use different seeds, without sharding?</summary>
 #
 # Each worker then draws its own shuffle of all images. The gradient rests on different images, so averaging helps; but
-# in an epoch some images are used several times and others not at all (notebook 03 measured how many).
+# in an epoch some images are used several times and others not at all (the lab of lesson 03 measures how many).
 #
 # </details>

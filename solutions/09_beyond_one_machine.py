@@ -31,7 +31,9 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 #     horovodrun -np 4 -H alpha:2,beta:2 python train.py
 #
 # The launcher logs in to each host by `ssh`. It cannot type a password, so you need a key. The program, the environment
-# and the data must be at the same path on each host.
+# and the data must be at the same path on each host. The workers then talk to each other directly. So all hosts must
+# use a network card on which they reach each other, and no firewall may block the way. If a run stands still at its
+# start, test with a tiny program that prints its rank and sums one number.
 #
 # You probably have one computer. Linux can make several hosts of it. It can give a group of processes its own network
 # card, its own host name and its own list of processes. To these processes, the group looks like a computer of its own.
@@ -65,7 +67,8 @@ two = on_two_hosts()
 # and others 2024, arXiv:2407.21783). That is one in about three hours.
 #
 # Each update needs all workers. So when one worker dies, the others cannot go on, and the launcher ends them. What is
-# lost then? Everything since the last checkpoint on disk, or the whole run if there is none.
+# lost then? Everything since the last checkpoint on disk, or the whole run if there is none. On average this is half of
+# the time between two checkpoints. But each checkpoint takes time to write, so do not write them too often.
 #
 # **Elastic** training goes on without the dead worker. Every few updates, each worker keeps a copy of the training's
 # state in memory. This is called a **commit**. When a worker dies, the others go back to the last commit. They get new
@@ -88,9 +91,8 @@ two = on_two_hosts()
 # `finish_epoch()` is a training loop as in the earlier notebooks, with two more calls. After each update,
 # `sampler.record_batch(...)` notes which images are done. After every tenth update, `state.commit()` keeps the state.
 #
-# After a change, the sampler divides the images that are not done among the workers that are there then. The third line
-# asks for this after each change. Without this line, Horovod asks for it only when new workers have come. After workers
-# have left, each of the others would keep its old share, and images would be left out.
+# When workers leave or come, the images that are left must be divided again. `register_reset_callbacks` asks for this
+# after each change. Without it, images would be left out when workers have left.
 #
 # The program is started in a new way:
 #
@@ -126,8 +128,8 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 #
 # This is the warmup of notebook 06. It climbs from the base rate to `hvd.size()` times the base rate, over three
 # epochs. With two workers the global batch is half as large, so it climbs to twice the base rate only. The rate falls
-# when beta is lost, and jumps up when it is back. A careful program would climb again in small steps, because a jump of
-# the rate is what warmup wants to avoid. You may see a lower test accuracy in the epoch after the jump.
+# when beta is lost, and jumps up when it is back. A more careful program than ours would climb again in small steps,
+# because a jump of the rate is what warmup wants to avoid. The test accuracy may be lower in the epoch after the jump.
 #
 # What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
 # worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power
@@ -181,20 +183,19 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 # are left. It does so at most three times. Nothing is kept in memory, so the program must load its last checkpoint from
 # disk when it begins.
 #
-# Set the variable `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1` for this. Workers find each other through a list of addresses.
-# By default the list outlives a restart, and new workers may find the addresses of dead ones there. In a run of ours,
-# every restart failed for this reason (https://github.com/pytorch/pytorch/issues/135712).
+# If you try it, set the variable `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`. Without it, the restarted workers may look for
+# dead ones, and every restart failed in a run of ours (https://github.com/pytorch/pytorch/issues/135712).
 
 # %% [markdown]
 # ## How many workers are worth having?
 #
-# You have 64 GPUs and one network to train. Should all 64 train it? One of the five sources of this course says no:
-# synchronous training is impractical with more than some tens of GPUs. **Synchronous** means that in each update all
-# workers wait for each other, as ours do. **Before you read on, guess:** is that so?
+# You have 64 GPUs and one network to train. Should all 64 train it? One of the five public sources whose claims this
+# course examines says no: synchronous training is impractical with more than some tens of GPUs. **Synchronous** means
+# that in each update all workers wait for each other, as ours do. **Before you read on, guess:** is that so?
 #
 # We need a measure. A worker computes for a part of its time, and waits for the rest. If 64 workers compute for a third
 # of their time, they do the work of 21 workers that never wait. We call workers **worth having** as long as they
-# compute for at least half of their time.
+# compute for at least half of their time. This limit is our choice: below it, you pay for more waiting than computing.
 #
 # Let us count what an update costs. The workers compute their gradients, and then they exchange them in a ring. The
 # exchange costs time in three ways:
@@ -235,6 +236,30 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 
 
 # %% [markdown]
+# Now answer the question from above. A V100 trains ResNet-50 with about 350 images a second (DLPerf 2020). Its gradient
+# has 102 MB. How much work do 64 of them do, with batches of 64 images and two kinds of links?
+
+# %%
+from benchmarks.methods.published import WEIGHTS, value
+from benchmarks.methods.ring_all_reduce import ring
+
+computing = 64 / 350  # seconds for a batch of 64 images
+links = {  # seconds for a message, and for a byte
+    "InfiniBand, 100 Gbit/s": (value("rdma latency"), 1 / value("100g")),
+    "Ethernet, 10 Gbit/s": (value("tcp latency"), 8 / (value("tcp") * 10e9)),
+}
+for link, (latency, byte_time) in links.items():
+    exchange = ring((0, latency, byte_time), 64, 4 * WEIGHTS["ResNet-50"])
+    work = 64 * computing / (computing + exchange)
+    print(
+        f"{link}: {1000 * computing:.0f} ms computing, {1000 * exchange:.0f} ms exchange, the work of {work:.0f} GPUs"
+    )
+
+# %% [markdown]
+# So the link decides. 64 GPUs are worth having by our measure if the number is at least 32. With InfiniBand they are,
+# and with this Ethernet they are not. (Overlap would hide a part of the exchange.)
+#
+#
 # One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for
 # example because its computer does something else. Such a worker is called a **straggler**. The more workers there are,
 # the more often at least one of them is slow.
@@ -267,12 +292,11 @@ from lessons import all_guesses, compare, live, saved, show
 runs = live("C14", device=device, seed=seed)
 
 # %% [markdown]
-# This was a short run. It measures few updates, and what else your computer does at the time makes messages and updates
-# slower. So the lines of your figure may lie lower than those of the full experiment below. Use the full one for the
-# rest of this section.
+# This was a short run, with few updates. The figure below shows the full experiment. Your own $\alpha$, $\beta$ and
+# $\gamma$ come back further below.
 
 # %%
-result = saved("C14")
+result = saved("C14", own=False)
 
 # %% [markdown]
 # **So it depends, and "some tens of GPUs" is not a rule.** ResNet-50 on a processor like this one can use thousands of
@@ -288,10 +312,10 @@ result = saved("C14")
 # were about 29 times as fast. Remember one more thing: more workers also mean a larger global batch. Notebook 05 showed
 # how that can make the learning worse.
 #
-# Our $\alpha$ is much larger than in a cluster. Horovod looks for work only once a millisecond, and four workers take
-# turns on few cores. In a cluster, a message takes some microseconds. If $\gamma$ comes out as 0 here, this does not
-# mean that agreeing is free. We measured two and four workers only. From these, the fit cannot tell well which time
-# comes once for each exchange, and which comes once for each message.
+# Our $\alpha$ is much larger than in a cluster, where a message takes some microseconds. Our messages are slow because
+# four workers take turns on few cores. We measured two and four workers only. From these, the fit cannot tell well
+# which time comes once for each exchange ($\gamma$), and which comes once for each message ($\alpha$). So a $\gamma$ of
+# 0 does not mean that agreeing is free.
 #
 # In a real cluster things are better than in this figure, for two more reasons. Much of the exchange happens while the
 # workers still compute (notebook 04). And a ring is not the only way. In a **tree**, pairs of workers add their
@@ -303,8 +327,8 @@ result = saved("C14")
 #
 # The model above was fitted on one machine. Take the same ideas, and put published constants in place of ours: how fast
 # a GPU trains alone, how many weights the network has, how fast the links are, and how the library groups its
-# gradients. Then the model should agree with the speeds that others have published, for clusters that we have never
-# seen.
+# gradients. From these it predicts the **efficiency** of a cluster: the speed of $K$ GPUs divided by $K$ times the
+# speed of one. Then we compare it with the efficiency that others have published, for clusters that we have never seen.
 #
 # Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
 # GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries.
@@ -330,41 +354,48 @@ compare("clusters", my_guess)
 #
 # ### Which technique for which link?
 #
-# In notebook 04 most techniques of communication brought nothing, because the loopback of one machine is fast. Slow
-# links change that. In the next experiment, the workers train on hosts whose links carry 50 Mbit/s to 10 Gbit/s. Each
-# line is a way to exchange gradients:
+# On one machine most techniques of communication bring nothing, because its loopback is fast. The lab of lesson 04
+# shows that. Slow links change it. In the next experiment, the workers train on hosts whose links carry 50 Mbit/s to 10
+# Gbit/s. The thick line in each panel, **one group**, is the plain way: all gradients are exchanged at once, after the
+# backward pass. The black line, **no exchange**, is not a way to train. There each worker trains alone. Each panel has
+# one family of techniques:
 #
-# - **one group**: all gradients at once, after the backward pass. This is the plain way.
-# - **four groups**, and PyTorch's **DDP**: the exchange begins during the backward pass.
-# - **float16**: half the bytes.
-# - **the largest 1 %** (top-k): each worker sends the largest values only, and adds the others to its next gradient.
-# - **PowerSGD**: a matrix of gradients is replaced by the product of two thin ones (Vogels and others 2019,
-#   arXiv:1905.13727).
-# - **batch 4 times as large**, **4 batches an update** (their gradients are added before an exchange), **8 local
-#   updates** (each worker makes eight by itself, and then the weights are averaged): fewer exchanges for the same
-#   images.
+# - **When to exchange.** *Stock Horovod* is Horovod as it is installed. The others exchange each gradient when it is
+#   ready, or four groups of gradients. PyTorch's DDP groups them, too. All begin during the backward pass.
+# - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
+#   values only, and adds the others to its next gradient. *PowerSGD* replaces a matrix of gradients by the product of
+#   two thin ones (Vogels and others 2019, arXiv:1905.13727).
+# - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and then
+#   exchanges the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
 
 # %%
 result = saved("links")
 
 # %% [markdown]
-# On the fastest link the lines lie together. The slower the link, the more it matters how often the workers exchange,
-# and how many bytes. At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and top-k and
-# PowerSGD keep most of it.
+# On the fastest link, the ways that exchange after each batch keep at least three quarters of the plain way's speed.
+# Only stock Horovod is much slower. When to exchange changes little on slow links. How many bytes, and how often,
+# changes much. At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and top-k and PowerSGD
+# keep most of it. A larger batch is faster for another reason as well: the processor needs less time for each of its
+# images. The black line goes up and down, because other programs were busy at times.
+#
+# The sentence below the figure is about our cost model. We fitted it to some of these runs, and it predicted the speed
+# of the others. The median error means: half of these predictions were wrong by less than this. The page
+# `docs/where_it_pays.md` says from which link on each technique pays, predicted and measured.
 #
 # This is speed alone. A compressed gradient is not the gradient, and local updates are not those of one worker. Whether
 # the accuracy suffers is a question of its own.
 #
 # ### A larger batch
 #
-# What does a larger batch per worker bring? We take $\alpha$, $\beta$ and $\gamma$ from your run above, and our small
-# network. We assume that nobody is slow, and that an image takes as long in any batch. Change the batches, or make
-# `beta` smaller, as a faster link would.
+# What does a larger batch per worker bring? Here we use the times of your own run, and our small network. So your
+# results can differ from the figure. We assume that nobody is slow, and that an image takes as long in any batch.
+# Change the batches. Or imagine a faster link: add the line `beta = beta / 10` below the line with `fit`. (`beta` is
+# the time of a byte here, and not the host.)
 
 # %%
 import numpy as np
 
-from benchmarks.methods.ring_all_reduce import fit, ring
+from benchmarks.methods.ring_all_reduce import fit
 
 once, alpha, beta = fit(runs["machine"][0])  # gamma is called `once` here
 print(f"gamma {1e3 * once:.1f} ms, alpha {1e3 * alpha:.1f} ms, beta {1e9 * beta:.2f} ns")
@@ -478,17 +509,21 @@ assert difference < 1e-12
 # `DistributedSampler` **pads**: if the images cannot be divided evenly among the workers, it repeats some of them. A
 # test accuracy is then slightly wrong, unless you count each image once.
 #
+# DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` it exchanges nothing, and only adds
+# the gradient to the worker's own. The next `backward()` outside exchanges the sum. So an update may take several
+# batches for one exchange. The lab does this.
+#
 # Do not confuse DDP with the older `torch.nn.DataParallel`. That is one process with several threads. It copies the
 # network to all GPUs for every batch, and it works on one host only. PyTorch's own documentation advises to use DDP
 # instead.
 #
 # ### The ending
 #
-# Two lines of the DDP program look as if they could go: `import torch.distributed.nn` and `del wrapped`. Take one of
-# them out, and the program still trains and saves. But in some launches a worker crashes at the very end, after all its
-# work is done. The last line that you see is `terminate called without an active exception`. We launched the program
-# many times. The program called "late import" lacks the import at the top. `DistributedDataParallel(net)` then imports
-# the module itself, after the group has been made:
+# Two lines of the DDP program look as if they did nothing: `import torch.distributed.nn` and `del wrapped`. Take out
+# the first one, and the program still trains and saves. But in some launches a worker crashes at the very end, after
+# all its work is done. The last line that you see is `terminate called without an active exception`. We launched the
+# program many times. The program called "late import" lacks the import at the top. `DistributedDataParallel(net)` then
+# imports the module itself, after the group has been made:
 
 # %%
 from benchmarks import endings
@@ -498,21 +533,20 @@ for name in ("with_ddp", endings.LATE):
     print(f"{name}: {counts['failures']} of {counts['launches']} launches failed")
 
 # %% [markdown]
-# A few failures may look harmless. But a class launches such a program a thousand times, and sees them often. The saved
-# weights are whole, because the crash comes after that. But the launcher reports a failed run, and a script that waits
-# for success stops.
+# We saw too few crashes here to give a rate. But the cause is known, and two lines avoid it. The saved weights are
+# whole, because the crash comes after that. But the launcher reports a failed run, and a script that waits for success
+# stops.
 #
 # Why does it crash? `init_process_group` makes a **process group**: the object through which a worker talks to the
 # others. It has threads of its own, which exchange the gradients. A thread may still be at work while Python shuts
 # down. Python then stops it in the middle of its C++ code, and the whole process aborts. So the threads must end
-# before. This is what `dist.destroy_process_group()` is for. But it ends them only if no other object still refers to
-# the group. Two may:
+# before. This is what `dist.destroy_process_group()` is for. But as long as a variable still holds the group, its
+# threads go on. Two things may hold it:
 #
-# - **The DDP wrapper** refers to it. So delete the wrapper first. If your training is a function, its variables go when
-#   it returns. Then call `dist.destroy_process_group()` after that.
-# - **The module `torch.distributed.nn`** keeps a reference if it is imported while there is a group.
-#   `DistributedDataParallel(net)` imports it. If you have imported it before `init_process_group`, there was no group
-#   yet, and it keeps nothing.
+# - **The DDP wrapper.** So delete the wrapper first. If your training is a function, its variables go when it returns.
+#   Then call `dist.destroy_process_group()` after that.
+# - **The module `torch.distributed.nn`**, if it is imported while there is a group. `DistributedDataParallel(net)`
+#   imports it. If you have imported it before `init_process_group`, there was no group yet, and it keeps nothing.
 #
 # We tried this with Gloo on CPUs only.
 #
@@ -523,7 +557,7 @@ for name in ("with_ddp", endings.LATE):
 # DDP and Horovod keep the whole network on each worker, with its gradients and the optimizer's state. This is called
 # *replicated* data parallelism. There are three ways to need less. In all of them, there is one process for each GPU:
 #
-# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. Notebook 03 cut a network in two like this.
+# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The lab of lesson 03 cuts a network in two like this.
 #   The batch is cut into small parts, called micro-batches. While the second GPU works on the first part, the first GPU
 #   works on the second part, so that both are busy.
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer.
@@ -531,15 +565,16 @@ for name in ("with_ddp", endings.LATE):
 #   worker has images of its own. But it keeps only a share of the weights, the gradients and the optimizer's state.
 #   Before a layer computes, the workers gather its weights (an all-gather). During the backward pass, layer by layer,
 #   each worker gets the mean gradient of its own share only (a reduce-scatter). These are the two halves of the ring of
-#   notebook 03. So the bytes are those of an all-reduce, and half as many once more, because the weights are gathered
-#   twice: for the forward and for the backward pass.
+#   notebook 03. An all-reduce does each half once. Here the all-gather is done twice, because the weights are gathered
+#   for the forward and for the backward pass. So the workers send 1.5 times the bytes. In the drawing, *stage 1*
+#   divides the optimizer's state only. *Stage 2* also divides the gradients. *Stage 3* divides the weights as well.
 #
 # Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. With 64 GPUs, for instance,
 # 8 groups can share the data, and the 8 processes of a group can share each layer. A process has one rank in each
 # direction: one that says which images it gets, and one that says which part of the layers it has. Tensor parallelism
 # exchanges activations in each layer, so its group stays inside one host, where the links are fast.
 #
-# The lab of this lesson (notebook 15) runs FSDP and measures its memory and its bytes. There you also save gradient
+# The lab of this lesson (notebook 19) runs FSDP and measures its memory and its bytes. There you also save gradient
 # exchanges, go on with another number of workers, read a trace, and ask whether a network of 7 billion weights fits.
 #
 # ## Summary
@@ -548,13 +583,22 @@ for name in ("with_ddp", endings.LATE):
 # - An elastic run goes on without a dead worker. It repeats the updates since the last commit, and leaves out no image.
 # - In a ring, the bytes that a worker sends hardly grow with the number of workers. The messages grow, and so does the
 #   wait for the slowest worker.
-# - How many workers are worth having depends on how long each computes for every byte that it exchanges.
+# - How many workers are worth having depends on how long each computes, and on how long the exchange's messages and
+#   bytes take.
 # - Horovod and DDP compute the same. Horovod wraps the optimizer, and its all-reduce takes the mean. DDP wraps the
 #   network, and PyTorch's all-reduce takes the sum.
 #
+# The lines to keep:
+#
+# ```python
+# messages = 2 * (workers - 1) * latency
+# exchange = agreeing + messages + 2 * (workers - 1) / workers * gradient_bytes * byte_time
+# share = computing / (computing + exchange)  # of its time, in which a worker computes
+# ```
+#
 # ## Your guesses
 #
-# You have made guesses in six lessons. How good were they?
+# You have made guesses in the lessons. How good were they?
 
 # %%
 all_guesses()

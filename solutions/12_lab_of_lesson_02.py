@@ -27,10 +27,9 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 import torch
 
 from benchmarks.claims.lesson_02 import c18_mean_activation as c18
-from benchmarks.experiment.plots import panels
 from benchmarks.methods import augmentations
 from cifar import data
-from lessons import live, saved, show
+from lessons import live, panels, saved, show
 
 train, test = data.load(limit=images)
 

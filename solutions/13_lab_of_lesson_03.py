@@ -32,10 +32,9 @@ import torch.distributed as dist
 from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector
 
-from benchmarks.experiment.plots import axes
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
-from lessons import live, saved, show, torchrun
+from lessons import axes, live, saved, show, torchrun
 
 # %% [markdown]
 # ## The batch: keep it, or divide it?

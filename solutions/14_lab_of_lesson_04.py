@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 14 Lab of lesson 04: what an exchange costs on your machine
 #
-# **After this notebook you will be able to** measure the latency and the bandwidth of an exchange, say what fusion and
-# compression save and cost, find out why more workers are not faster, and go on from a checkpoint with several workers.
+# **After this notebook you will be able to** find a bug by its symptoms, measure the latency and the bandwidth of an
+# exchange, say what fusion and compression save and cost, find out why more workers are not faster, and go on from a
+# checkpoint with several workers.
 #
 # **Time:** {{minutes_14}} minutes, besides the waiting for its runs. **Builds on:** 04.
 #
@@ -33,11 +34,49 @@ import numpy as np
 import psutil
 import torch
 
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import BLUE, GREY
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar.model import BootcampResNet, no_norm
 from cifar.support.environment import cores
-from lessons import live, saved, show
+from lessons import axes, live, saved, show
+from lessons.cells.sabotage import BUGS, diagnose, patient, sabotage
+
+# %% [markdown]
+# ## Sabotage
+#
+# In lesson 04 you named the bugs of others. Now you make them. `sabotage` takes `cifar_base.py`, which is right, and
+# puts one bug into it. Then it launches the program on four workers for some seconds. It shows the rows that you know
+# from "Convert it yourself", and one row more. These bugs are there:
+
+# %%
+print(*BUGS, sep="\n")
+
+# %% [markdown]
+# Choose a bug. Which row will not be met? Write its number into the next cell before you run it.
+
+# %% tags=["task"]
+bug, my_guess = "no shards", None  # a name from the list, and the number of a row
+rows = sabotage(bug, my_guess)
+
+# %% [markdown]
+# Try others. With "sum for mean" no row fails, and still the program is wrong. With "rank 0 asks alone" the program
+# hangs. We have told Horovod to end such a run after ten seconds. (By default it only warns, after a minute.) Its
+# message names the tensors, and the ranks that have not announced them.
+
+# %%
+rows = sabotage("rank 0 asks alone")
+
+# %% [markdown]
+# Now the other way round. There are four patients, 1 to 4. Each has one of the bugs of the list. You see only the rows.
+
+# %%
+rows = patient(1)
+
+# %% [markdown]
+# Which bug is it? Ask with `diagnose(1, "no shards")`, for example. Then take the next patient.
+
+# %% tags=["solution"]
+right = diagnose(1, "one order for all epochs")
 
 # %% [markdown]
 # ## Tensor fusion, and a measurement of this machine
@@ -135,7 +174,7 @@ rate = moved[-1] / (times[-1] - alpha)  # with two workers each sends and receiv
 figure, ax = axes("size of the tensor (bytes)", "time of an all-reduce (ms)")
 ax.loglog(moved, 1000 * times, label="measured, 2 workers")
 ax.loglog(moved, 1000 * (alpha + moved / rate), label="latency + size / bandwidth", marker="")
-ax.axvline(alpha * rate, color="#888888", linestyle=":", marker="")
+ax.axvline(alpha * rate, color=GREY, linestyle=":", marker="")
 ax.yaxis.set_major_formatter("{x:g}")
 ax.yaxis.set_minor_formatter("{x:g}")
 ax.legend()
@@ -195,7 +234,7 @@ print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] /
 #   while there is nothing to agree on, as in a forward pass. In this course's build such a worker waits for its first
 #   tensor instead, up to 100 ms (`HOROVOD_IDLE_CYCLE_TIME`; the few lines are in `source_code/install/`).
 # - **Exchanging in parts.** Each exchange wakes threads in all workers. With `groups=1` all gradients travel together,
-#   in one flat buffer. That gives up the overlap, of which you saw above what it is worth here.
+#   in one flat buffer. That gives up the overlap. Lesson 04 measures what the overlap is worth here.
 # - **Threads.** PyTorch would start as many as there are cores, in *each* worker. Ours get their share of the cores.
 #
 # None of this changes what is computed: with the same grouping the weights are equal to the last bit, and a test of
@@ -234,7 +273,7 @@ speeds = {label: images_per_s(work["batch_size"], work["updates"], found) for la
 
 # %%
 figure, ax = axes("images/s of all workers", "how workers wait", size=(8.0, 2.4))
-ax.barh(list(speeds), list(speeds.values()), color=["#888888", *["#0b3c5d"] * 3, "#d0d0d0"])
+ax.barh(list(speeds), list(speeds.values()), color=[GREY, *[BLUE] * 3, "#d0d0d0"])
 ax.invert_yaxis()
 first, last = speeds["Horovod as it is"], speeds["and one group"]
 told = ", ".join(f"{label}: {speed:,.0f}" for label, speed in speeds.items())
@@ -299,7 +338,8 @@ result = saved("C13")
 #    four batches' gradients first: divide each loss by 4, or with SGD the rate is four times as high, in silence. Both
 #    enlarge the global batch.
 # 7. **More workers than cores?** Waiting must not burn the core that somebody else needs. Horovod's wait does: it
-#    spins. The lesson scripts sleep instead, and lengthen Horovod's cycles. Notebook 14 measures what that brings.
+#    spins. The lesson scripts sleep instead, and lengthen Horovod's cycles. The experiment above measures what that
+#    brings.
 #
 # ## A restart: send more than the weights
 #
@@ -376,6 +416,7 @@ launch("restart.py", 2)
 #
 # ## Summary
 #
+# - A bug shows only to those who watch for it. Some bugs show nowhere but in the gradients.
 # - An exchange has a latency and a bandwidth. Fusion saves latency. Compression saves bytes, and costs computing.
 # - Scaling is a matter of computing time between two exchanges: small per-worker batches limit it.
 # - Where workers share cores, waiting must sleep, cycles must be long, and threads must be counted.

@@ -284,7 +284,8 @@ def _c26(c26: ModuleType, runs: Runs) -> Said:
 
 def _c27(c27: ModuleType, runs: Runs) -> Said:
     return Said(
-        "Without any one of Horovod's key changes the program runs to its end, and a symptom shows that it is wrong.",
+        "Leave out any one of Horovod's key changes, and a symptom shows that the program is wrong, though it seldom "
+        "crashes.",
         c27.judge(runs).word == "holds",
     )
 

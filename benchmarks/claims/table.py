@@ -66,7 +66,7 @@ def _cells(lesson: str) -> dict[str, tuple[int, str]]:
         id: (number, cell["id"])
         for number, cell in enumerate(cells, 1)
         for id in claims.IDS
-        if f'saved("{id}")' in "".join(cell["source"])
+        if f'saved("{id}"' in "".join(cell["source"])
     }
 
 

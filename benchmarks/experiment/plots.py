@@ -1,4 +1,4 @@
-"""Figures of one style. Lines differ in dash, marker and lightness, so they can be told apart without colours.
+"""Figures of one style. Lines differ in dash and marker, so they can be told apart without colours.
 
 Axes are labelled with units. Matplotlib is imported inside the functions that use it: workers import a claim's module
 only for its experiment, and draw nothing.
@@ -12,20 +12,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from cycler import cycler
 
+from cifar.support import palette
+
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = (
-    "#0b3c5d",
-    "#d1495b",
-    "#2a9d8f",
-    "#b87d14",
-    "#6a4c93",
-    "#888888",
-)  # their lightness differs, so they can be told apart in grey
+# The lines of the course's colours. Where workers are drawn, the first four are workers 0 to 3, as in the drawings.
+BLUE, BROWN, GREEN, YELLOW = (worker.line for worker in palette.WORKERS)
+PURPLE, GREY, LIGHT = palette.GRADIENT.line, palette.WAITING.line, palette.COMPUTING.fill
+COLOURS = (BLUE, BROWN, GREEN, YELLOW, PURPLE, GREY)
 STYLE = {
     "axes.prop_cycle": cycler(color=COLOURS)
     + cycler(linestyle=["-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1))])

@@ -13,7 +13,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from benchmarks.experiment.claim import Picture, Runs
-from benchmarks.experiment.plots import axes, styled
+from benchmarks.experiment.plots import GREY, axes, styled
 from benchmarks.experiment.runner import Series
 from benchmarks.methods import published
 from benchmarks.methods.published import Measurement
@@ -146,9 +146,9 @@ def constants() -> Table:
 def picture() -> Picture:
     """Predicted over published efficiency, a mark for each measurement."""
     figure, ax = axes("published efficiency (%)", "predicted efficiency (%)", size=(6.0, 4.6))
-    ax.plot([55, 100], [55, 100], "-", color="#888888", marker="", linewidth=1)
+    ax.plot([55, 100], [55, 100], "-", color=GREY, marker="", linewidth=1)
     for share in (1 - AIM, 1 + AIM):
-        ax.plot([55, 100], [55 * share, 100 * share], ":", color="#888888", marker="", linewidth=1)
+        ax.plot([55, 100], [55 * share, 100 * share], ":", color=GREY, marker="", linewidth=1)
     by_source = itertools.groupby(published.measurements(), key=lambda one: one.source)
     for (name, group), mark in zip(by_source, "os^D", strict=True):
         points = [(100 * one.efficiency, 100 * one.predicted) for one in group]
@@ -156,7 +156,7 @@ def picture() -> Picture:
             *zip(*points, strict=True), mark, linestyle="", markersize=6, alpha=0.8, label=published.SOURCES[name][0]
         )
     ax.set(xlim=(55, 100), ylim=(55, 100))
-    ax.text(97, 98.5, "equal", ha="right", va="bottom", rotation=42, color="#555555", fontsize=9)
+    ax.text(97, 98.5, "equal", ha="right", va="bottom", rotation=42, color=GREY, fontsize=9)
     ax.legend(loc="lower right", fontsize=9)
     found = summary(list(published.measurements()))
     told = f"{found['within']} of {found['count']} predictions are within {100 * AIM:.0f} % of what was published"

@@ -1,8 +1,11 @@
-"""Takes the two pictures of README in Chromium: a page of a lesson, and the report of a graded program.
+"""Takes the pictures of README and of the instructor's week in Chromium.
+
+They show a page of a lesson, the report of a graded program, and the summary of a made-up class.
 
 python -m docs.pictures.screens
 
-It needs the pages of `python -m lessons --only 03`, the report of `make course`, and Chromium.
+It needs the pages of `python -m lessons --only 03`, the report of `make course`, the class of `make class STUDENTS=12`
+after `make export COURSE=runs/class`, and Chromium.
 """
 
 import os
@@ -19,6 +22,7 @@ SIZE = {"width": 840, "height": 900}  # pixels
 SCREENS = {
     "lesson": (RUNS / "quick" / "03_data_parallelism_by_hand.html", "The loop in four steps"),
     "grade": (RUNS / "course" / "report.html", ""),
+    "class": (RUNS / "class" / "export" / "summary.html", ""),
 }
 
 
@@ -28,7 +32,8 @@ def main() -> int:
     chromium = shutil.which("chromium")
     if missing or not chromium:
         lacks = missing[0] if missing else "chromium"
-        print(f"screens: there is no {lacks}; first run make course, make site and make with-chromium", file=sys.stderr)
+        first = "make course, make site, make class, make export COURSE=runs/class and make with-chromium"
+        print(f"screens: there is no {lacks}; first run {first}", file=sys.stderr)
         return 2
     with sync_playwright() as driver:
         browser = driver.chromium.launch(

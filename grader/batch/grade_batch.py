@@ -28,6 +28,7 @@ from grader.common.atomic_write import write_whole
 from grader.common.errors import GraderError
 from grader.common.progress_bar import counting
 from grader.common.text import for_terminal, one_line
+from grader.run import rekeyed_data
 from grader.sandbox.run_paths import RunPaths
 from grader.submission import intake
 from grader.submission.archives import SubmissionError
@@ -53,7 +54,8 @@ class BatchOptions:
     colours and test images. None takes the journal's key, or draws a new one. `seed`: the seed that submissions are
     given. `scheduler`: the address of a Dask scheduler, or None to grade on this machine. `sandbox`: False runs the
     submissions with all rights of this user. `rerun`: whether submissions that have a result are graded again.
-    `target`: the test accuracy that a submission must reach, 0 to 1, or None for that of the profile.
+    `target`: the test accuracy that a submission must reach, 0 to 1, or None for that of the profile. `data`: a folder
+    with data of your own, at the same path on each machine, or None for CIFAR-10.
     """
 
     submissions: Path
@@ -65,6 +67,7 @@ class BatchOptions:
     sandbox: bool = True
     rerun: bool = False
     target: float | None = None
+    data: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -231,7 +234,8 @@ def _settings(options: BatchOptions, journal: Path) -> Settings:
     """The batch's settings. Without a key in the options, the key is the journal's, or a new one."""
     key = options.key if options.key is not None else read_key(journal) or secrets.token_hex(16)
     isolation = "sandbox" if options.sandbox else "no_sandbox"
-    return Settings(options.profile, key, options.seed, isolation, dask_cluster.GRADER, options.target)
+    data = str(rekeyed_data.folder(options.data).resolve()) if options.data else None
+    return Settings(options.profile, key, options.seed, isolation, dask_cluster.GRADER, options.target, data)
 
 
 def _remaining_time(seconds: list[float], count: int, slots: int) -> str:

@@ -12,6 +12,7 @@ from grader.check import CheckOptions, check
 from grader.common import contract
 from grader.grading.grade import Report, Row
 from grader.report import json_report
+from grader.run.rekeyed_data import DataError
 from grader.sandbox.bubblewrap import Bubblewrap
 from grader.sandbox.isolation import IsolationError
 from grader.sandbox.run_paths import RunPaths
@@ -22,7 +23,7 @@ from grader.submission.archives import SubmissionError
 def grade_submission(submission: Submission, settings: Settings, folder: Path) -> Files:
     """Grade one submission with `check` in this process, and return the report's files.
 
-    `folder` is an empty folder to work in. Raises SlotError if this machine cannot provide a sandbox.
+    `folder` is an empty folder to work in. Raises SlotError if this machine cannot provide a sandbox or the data.
     """
     torch.set_num_threads(cores())  # Dask starts its processes with one thread
     source, paths = folder / "submission", RunPaths(folder / "run")
@@ -31,12 +32,13 @@ def grade_submission(submission: Submission, settings: Settings, folder: Path) -
         (source / name).write_bytes(content)
     isolation = {"sandbox": Bubblewrap, "no_sandbox": Unsandboxed}[settings.isolation]
     profile = contract.load(settings.profile, settings.target)
-    options = CheckOptions(profile=profile, key=settings.key, seed=settings.seed, isolation=isolation)
+    data = Path(settings.data) if settings.data else None
+    options = CheckOptions(profile=profile, key=settings.key, seed=settings.seed, isolation=isolation, data=data)
     try:
         check(source, paths.root, options, Console(quiet=True), submission.name)
     except SubmissionError as error:
         return rejection(submission.name, str(error))
-    except IsolationError as error:
+    except (IsolationError, DataError) as error:
         raise SlotError(str(error)) from None
     return {path.name: path.read_text() for path in (paths.report, paths.page) if path.exists()}
 

@@ -27,7 +27,8 @@ class JournalError(GraderError):
 class Settings:
     """What all grades of a batch have in common, in the journal's first line.
 
-    `grader` is the hash of the grader's source. `target` is a test accuracy, or None for that of the profile.
+    `grader` is the hash of the grader's source. `target` is a test accuracy, or None for that of the profile. `data` is
+    a folder with data of one's own, or None for CIFAR-10.
     """
 
     profile: str
@@ -36,6 +37,7 @@ class Settings:
     isolation: Literal["sandbox", "no_sandbox"]
     grader: str
     target: float | None = None
+    data: str | None = None
     schema: Literal[1] = 1
 
 

@@ -33,26 +33,48 @@ def autograde(args: argparse.Namespace, console: Console) -> int:
 
 
 def feedback(args: argparse.Namespace, console: Console) -> int:
-    """Make and release the pages. Exit status: 0, or 1 if a page could not be made or released."""
+    """Make and release the pages. Exit status: 0, or 1 if a page could not be made, released or packed."""
     from grader.classroom.course import Course
     from grader.classroom.publishing.feedback import release_feedback
+    from grader.classroom.publishing.feedback_package import pack
 
     course = Course(args.course.resolve())
     result = release_feedback(course, console)
-    console.print(f"{result.pages} pages in {course.root / 'feedback'}, and released", highlight=False)
-    for message in result.failures:
+    console.print(f"{len(result.pages)} pages in {course.root / 'feedback'}, and released", highlight=False)
+    _report(result.failures)
+    if args.source is None:
+        return 1 if result.failures else 0
+    package = pack(course, args.source, result.pages)
+    console.print(f"for the platform: {package.path}, {package.pages} pages", highlight=False, soft_wrap=True)
+    _report(package.left_out)
+    return 1 if result.failures or package.left_out else 0
+
+
+def _report(messages: list[str]) -> None:
+    for message in messages:
         print(f"grader: {message}", file=sys.stderr)
-    return 1 if result.failures else 0
 
 
 def export(args: argparse.Namespace, console: Console) -> int:
-    """Write the LMS's table and the class's summary."""
+    """Write the grades, and the class's summary. Exit status: 0, or 1 if a student is not in the platform's table."""
     from grader.classroom.course import Course
+    from grader.classroom.publishing import platform_grades
     from grader.classroom.publishing.export import export
+    from grader.classroom.publishing.roster import RosterError
 
-    table, summary = export(Course(args.course.resolve()))
+    if args.platform != "csv" and args.roster is None:
+        raise RosterError(f"export your gradebook from {args.platform}, and name the file with --roster")
+    if args.platform == "csv" and args.roster:
+        raise RosterError("name the platform of the table with --for")
+    course = Course(args.course.resolve())
+    table, summary = export(course)
     console.print(f"table: {table}\nsummary: {summary}", highlight=False, soft_wrap=True)
-    return 0
+    if args.roster is None:
+        return 0
+    filled = platform_grades.fill(course, args.platform, args.roster, args.unit == "percent", args.assignment)
+    console.print(f"for {args.platform}: {filled.path}, {filled.grades} grades", highlight=False, soft_wrap=True)
+    _report([f"{student} is not in the table: {reason}" for student, reason in filled.without_row.items()])
+    return 1 if filled.without_row else 0
 
 
 def similar(args: argparse.Namespace, console: Console) -> int:

@@ -45,10 +45,16 @@ class Attempts(Rules):
 
 
 class Assignment(Rules):
-    """The `weight` multiplies an assignment's points in the total. A dropped assignment is not in the total."""
+    """The `weight` multiplies an assignment's points in the total. A dropped assignment is not in the total.
 
+    `due` is when its work must be handed in. Without it, the due date in formgrader stays. `column` is the assignment's
+    title in a learning platform's table. None is the assignment's own name.
+    """
+
+    due: AwareDatetime | None = None
     dropped: bool = False
     weight: float = Field(1.0, gt=0, le=100)
+    column: str | None = Field(None, min_length=1)
 
     @property
     def factor(self) -> float:
@@ -57,14 +63,22 @@ class Assignment(Rules):
 
 
 class Program(Rules):
-    """`target` is the test accuracy that the four-worker program must reach, 0 to 1. None is the profile's."""
+    """`target` is the test accuracy that the four-worker program must reach, 0 to 1. None is the profile's.
+
+    `data` is a folder with data of one's own, which it trains on. None is CIFAR-10.
+    """
 
     target: float | None = Field(None, gt=0, lt=1)
+    data: str | None = Field(None, min_length=1)
 
 
 class Policy(Rules):
-    """All rules. `extensions` holds due dates by student and assignment."""
+    """All rules. `extensions` holds due dates by student and assignment.
 
+    `lessons` has the numbers of the course's lessons and labs, like "03". None stands for all.
+    """
+
+    lessons: list[str] | None = None
     late: Late = Late()
     attempts: Attempts = Attempts()
     program: Program = Program()
@@ -75,9 +89,22 @@ class Policy(Rules):
         """The rules of one assignment."""
         return self.assignments.get(name, Assignment())
 
+    def is_chosen(self, lesson: str) -> bool:
+        """Whether a lesson or lab, like `03_data_parallelism_by_hand`, belongs to the course."""
+        return self.lessons is None or any(_is_named(lesson, name) for name in self.lessons)
+
+    def unknown_lessons(self, known: Iterable[str]) -> list[str]:
+        """The entries of `lessons` that name none of the lessons `known`."""
+        known = list(known)
+        return [name for name in self.lessons or [] if not any(_is_named(lesson, name) for lesson in known)]
+
     def unknown_students(self, known: Iterable[str]) -> list[str]:
         """The students with an extension whom nobody knows. Their names may be misspelt."""
         return sorted(set(self.extensions) - set(known))
+
+
+def _is_named(lesson: str, name: str) -> bool:
+    return name in (lesson, lesson.partition("_")[0])
 
 
 def load(root: Path, assignments: list[str]) -> Policy:

@@ -5,6 +5,8 @@ and holds `EXERCISE`. A `Compared` exercise holds its reference and the common w
 its module. A learner's copy of this package may leave such modules out, because `public.json` has the results for the
 public test cases. A `Checked` exercise holds no answer, and both the grader and the learner need its module.
 
+A new module is a new exercise. No list has to be changed. `python -m grader.exercises` then writes `public.json` anew.
+
 References add numbers with `math.fsum`. From version 3.12 on, Python's `sum` compensates rounding errors. With `sum`,
 the last digits of `public.json` would depend on the version.
 """
@@ -13,32 +15,11 @@ import functools
 import importlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 
 from grader.exercises.call_results import CallResult
-
-LESSONS = {
-    "average_gradients": "lesson_03",
-    "ring_step": "lesson_03",
-    "ring_plan": "lesson_03",
-    "noise_scale": "lesson_01",
-    "warmup_factor": "lesson_06",
-    "trust_ratio": "lesson_06",
-    "shard_indices": "lesson_04",
-    "bug_zoo": "lesson_04",
-    "squared_error": "lesson_01",
-    "step_time": "lesson_02",
-    "pipeline_rate": "lesson_02",
-    "traffic": "lesson_03",
-    "rate_at": "lesson_05",
-    "compare_arms": "lesson_05",
-    "momentum_correction": "lesson_06",
-    "effective_batch": "lesson_07",
-    "updates_made": "lesson_07",
-    "worth_having": "lesson_09",
-}  # each exercise's id has the folder of its lesson
-IDS = tuple(LESSONS)
 
 
 @dataclass(frozen=True)
@@ -146,11 +127,18 @@ class Checked(Exercise):
     judge: Callable[[list[dict], list], Finding]
 
 
-def get(id: str) -> Exercise:
-    """Return the exercise called `id`.
+@functools.cache
+def lessons() -> dict[str, str]:
+    """Return the folder of the lesson of each exercise by the exercise's id, in the order of the lessons."""
+    modules = sorted(Path(__file__).parent.glob("definitions/lesson_*/[a-z]*.py"))
+    return {path.stem: path.parent.name for path in modules}
 
-    Raises KeyError if there is none, and ModuleNotFoundError in a copy that leaves it out.
-    """
-    if id not in IDS:
-        raise KeyError(id)
-    return importlib.import_module(f"{__name__}.definitions.{LESSONS[id]}.{id}").EXERCISE
+
+def ids() -> tuple[str, ...]:
+    """Return the ids of all exercises, in the order of the lessons."""
+    return tuple(lessons())
+
+
+def get(id: str) -> Exercise:
+    """Return the exercise called `id`. Raises KeyError if there is none. A learner's copy leaves some exercises out."""
+    return importlib.import_module(f"{__name__}.definitions.{lessons()[id]}.{id}").EXERCISE

@@ -11,6 +11,13 @@ from grader.exercises.test_cases import TestSuite, public
 from grader.sandbox.guest_scripts import call_functions
 
 
+class Points(float):
+    """The points of a cell. nbgrader reads them from the cell's output, and the learner has read them in the score."""
+
+    def _repr_html_(self) -> str:
+        return ""
+
+
 def check_public(id: str, function: Callable) -> float:
     """Try a function on the public test cases of an exercise, print the score, and return the points.
 
@@ -23,7 +30,7 @@ def check_public(id: str, function: Callable) -> float:
         judged = scoring.score(suite, _tried(function, suite), reveal=True)
     validated = "NBGRADER_VALIDATING" in os.environ  # nbgrader's Validate sets it
     print(scoring.as_text(judged), file=sys.stderr if validated and judged.points < judged.max else sys.stdout)
-    return judged.points
+    return Points(judged.points)
 
 
 def _tried(function: Callable, suite: TestSuite) -> list[CallResult]:

@@ -10,7 +10,7 @@ from grader.exercises.call_results import CallResult, shown, told
 from grader.exercises.compare import Tolerance, difference
 from grader.exercises.test_cases import TestSuite
 
-ALONE = "The cell is tried by itself: what the function needs, imports included, has to stand in it."
+ALONE = "The grader runs this cell alone. So write all that the function needs into it, also its imports."
 CALLS_SHOWN = 900  # characters; a description of calls must stay readable in a notebook
 NEAR = 0.25  # a share; answers that differ from the right ones by less are near to them
 NEAR_ADVICE = (
@@ -181,7 +181,7 @@ def as_text(score: Score) -> str:
     first_wrong = next((group for group in score.groups if group.difference), None)
     for group in score.groups:
         sign = "ok   " if group.right == group.cases else "wrong"
-        lines.append(f"{sign} {group.name}: {group.right} of {group.cases}")
+        lines.append(f"{sign} {group.name}: {group.right} of {group.cases} calls")
         if not score.note or group is first_wrong:
             lines += [f"      {text}" for text in (group.difference, group.advice) if text]
     if any("NameError" in text for text in lines):

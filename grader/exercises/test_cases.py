@@ -94,7 +94,7 @@ def draw_public(exercise: Exercise) -> TestSuite:
 
 def public_text() -> str:
     """Return the content that the file must have for the present exercises. It has one line per test case."""
-    entries = [f'"{id}": {_text(draw_public(exercises.get(id)))}' for id in exercises.IDS]
+    entries = [f'"{id}": {_text(draw_public(exercises.get(id)))}' for id in exercises.ids()]
     return f'{{"origin": "{ORIGIN}", "exercises": {{\n' + ",\n".join(entries) + "\n}}\n"
 
 

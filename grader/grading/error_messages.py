@@ -14,6 +14,7 @@ CONSEQUENCES = re.compile(r"Horovod has been shut down|Connection (reset|closed)
 ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 PLACE = re.compile(r'\s+File "([^"]+)", line (\d+)')
 NOT_THE_LEARNERS = re.compile(r"site-packages|lib/python3|/cifar/|<|/horovod/")  # in the path of a file
+IN_AN_UPDATE = re.compile(r'/horovod/torch/optimizer\.py", line ')  # in a traceback: its hook or step
 SIGNALLED = re.compile(r"^Process (\d) exit with status code (-9|137)\b", re.MULTILINE)
 CAUSES = {  # a pattern that Horovod's error leaves in the log, and the advice that helps
     r"_allreduce_delay|backward_passes_per_step": "Step the optimizer that hvd.DistributedOptimizer returned.",

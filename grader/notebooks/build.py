@@ -242,7 +242,7 @@ def _statement(exercise: Exercise) -> str:
     parts = "\n".join(f"- {name}: {_points(points)}" for name, points in exercise.groups.items())
     return (
         f"### Exercise: {exercise.title} ({_points(exercise.points)})\n\n```python\n{exercise.signature}\n```\n\n"
-        f"{exercise.statement}\n\n{_example(exercise)}What is tried:\n\n{parts}\n\n{ALONE}"
+        f"{exercise.statement}\n\n{_example(exercise)}What the grader tests:\n\n{parts}\n\n{ALONE}"
     )
 
 

@@ -4,6 +4,7 @@ They get all that runs. They do not get the solutions, the hidden test cases and
 """
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from grader import exercises
@@ -15,6 +16,7 @@ GIVEN = (
     "environment.yml",
 )  # fmt: skip
 README = Path("docs") / "learners.md"  # learners get it in place of the repository's README.md
+APPENDIX = ("98_glossary", "99_references")  # notebooks that belong to each choice of lessons
 MADE_HERE = shutil.ignore_patterns("__pycache__", "*.egg-info", ".ipynb_checkpoints", "live", "work")
 
 
@@ -24,24 +26,26 @@ def with_answers() -> list[Path]:
     In a learner's copy, `public.json` replaces these files.
     """
     folder = Path("grader") / "exercises" / "definitions"
-    compared = [id for id in exercises.IDS if isinstance(exercises.get(id), exercises.Compared)]
-    return [folder / exercises.LESSONS[id] / f"{id}.py" for id in compared]
+    compared = [id for id in exercises.ids() if isinstance(exercises.get(id), exercises.Compared)]
+    return [folder / exercises.lessons()[id] / f"{id}.py" for id in compared]
 
 
-def handout(target: Path, repository: Path = REPOSITORY) -> None:
-    """Copy to `target` what learners get.
+def handout(
+    target: Path, repository: Path = REPOSITORY, is_chosen: Callable[[str], bool] = lambda lesson: True
+) -> None:
+    """Copy to `target` what learners get. Of the notebooks they get those that are chosen, by name without ending.
 
     Raises FileExistsError if `target` exists, and LessonError if a lesson cannot be built.
     """
     target.mkdir(parents=True)
     try:
-        _copy(target, repository)
+        _copy(target, repository, is_chosen)
     except BaseException:  # after an interrupt, too: the same command can then start again
         shutil.rmtree(target)
         raise
 
 
-def _copy(target: Path, repository: Path) -> None:
+def _copy(target: Path, repository: Path, is_chosen: Callable[[str], bool]) -> None:
     for name in GIVEN:
         source = repository / name
         if source.is_dir():
@@ -50,6 +54,9 @@ def _copy(target: Path, repository: Path) -> None:
             shutil.copy(source, target)
     # The notebooks are built and not copied, because an instructor may have solved exercises in the existing notebooks.
     build.build(repository / "solutions", target / "notebooks")
+    for path in (target / "notebooks").glob("*.ipynb"):
+        if not is_chosen(path.stem) and path.stem not in APPENDIX:
+            path.unlink()
     shutil.copy(repository / README, target / "README.md")
     for path in with_answers():
         (target / path).unlink()

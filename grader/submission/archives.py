@@ -25,6 +25,7 @@ from grader.common.text import quoted
 MAX_ARCHIVE_BYTES = 16 * 2**20
 MAX_ARCHIVE_ENTRIES = 10_000  # entries of an archive; `zipfile` makes an object in memory for each of them
 PASSED_OVER = frozenset({"__pycache__", ".git", ".ipynb_checkpoints", "__MACOSX", ".DS_Store"})
+ZIP, GZIP = (b"PK\3\4", b"PK\5\6"), b"\x1f\x8b"  # how such archives begin
 APPLE_DOUBLE = "._"  # macOS adds files to an archive whose names begin like this
 DAMAGED = (
     OSError, EOFError, ValueError, IndexError, NotImplementedError, OverflowError, RuntimeError, struct.error,
@@ -51,17 +52,28 @@ def entries(submission: Path, shown: str) -> Iterable[Entry]:
     if stat.S_ISDIR(found.st_mode):
         return _folder_entries(submission)
     content = _read_file(submission, submission.name, MAX_ARCHIVE_BYTES + 1)
-    if len(content) > MAX_ARCHIVE_BYTES:
-        raise SubmissionError(f"{shown} has more than {MAX_ARCHIVE_BYTES:,} bytes")
-    if content.startswith((b"PK\3\4", b"PK\5\6")):
-        return _zip_entries(content)
-    if content.startswith(b"\x1f\x8b"):
-        return _tar_entries(_gunzip(content))
-    if _is_tar(content):
-        return _tar_entries(content)
+    if len(content) > MAX_ARCHIVE_BYTES or _is_packed(content):
+        return packed_entries(content, shown)
     if submission.name == ENTRY:
         return [(ENTRY, lambda most: content[:most])]
     raise SubmissionError(f"{shown} is no folder, {ENTRY}, or .zip, .tar or .tar.gz archive")
+
+
+def packed_entries(content: bytes, shown: str) -> Iterable[Entry]:
+    """Return the entries of an archive with this content. `shown` is its name for a message. Raises like `entries`."""
+    if len(content) > MAX_ARCHIVE_BYTES:
+        raise SubmissionError(f"{shown} has more than {MAX_ARCHIVE_BYTES:,} bytes")
+    if content.startswith(ZIP):
+        return _zip_entries(content)
+    if content.startswith(GZIP):
+        return _tar_entries(_gunzip(content))
+    if _is_tar(content):
+        return _tar_entries(content)
+    raise SubmissionError(f"{shown} is no .zip, .tar or .tar.gz archive")
+
+
+def _is_packed(content: bytes) -> bool:
+    return content.startswith((*ZIP, GZIP)) or _is_tar(content)
 
 
 def passed_over(name: str) -> bool:
@@ -121,11 +133,11 @@ def _zip_entries(content: bytes) -> Iterator[Entry]:
         raise SubmissionError(f"the archive has more than {MAX_ARCHIVE_ENTRIES:,} entries; hand in the source only")
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         for info in archive.infolist():
-            name = _zip_name(info)
+            name = zip_name(info)
             yield name.removesuffix("/"), None if name.endswith("/") else partial(_read_zipped, archive, info, name)
 
 
-def _zip_name(info: zipfile.ZipInfo) -> str:
+def zip_name(info: zipfile.ZipInfo) -> str:
     """Return the whole name. `info.filename` ends at a NUL. macOS writes UTF-8 without setting the flag for it."""
     name = info.orig_filename
     try:

@@ -14,6 +14,7 @@ from benchmarks import claims, speed
 from benchmarks.claims import sentences
 from benchmarks.experiment import results, runner
 from benchmarks.experiment.claim import Claim, Runs, Verdict
+from benchmarks.experiment.plots import styled
 from benchmarks.experiment.runner import Series
 from benchmarks.speed import page
 from lessons.cells.figures import show
@@ -25,16 +26,23 @@ WORDS = {
     "depends": "It depends.",
     "no difference seen": "No difference was seen.",
 }
+SMALL = {  # A small run can show that a claim holds. It is too small to refute one.
+    "holds": "Your small run shows it.",
+    "fails": "Your small run does not show it.",
+    "depends": "In your small run it depends.",
+    "no difference seen": "Your small run shows no difference.",
+}
 LIVE = Path("live")  # This folder is in the notebook's folder, which is the working folder of its kernel.
+RAN: set[str] = set()  # what this notebook has run with `live`; the folder may hold runs of an earlier version
 
 
-def saved(id: str) -> Series:
+def saved(id: str, own: bool = True) -> Series:
     """Show and return the committed result of claim or comparison `id`: its figure, and what it says.
 
-    If this notebook has run it with `live`, its own results are drawn into the figure.
+    If this notebook has run it with `live`, its own results are drawn into the figure, unless `own` is False.
     """
     found = _committed(id)
-    _figure(found, runner.saved(found.claim, LIVE / id))
+    _figure(found, runner.saved(found.claim, LIVE / id) if own and id in RAN else None)
     display(HTML(_verdict(found)))
     return found
 
@@ -69,20 +77,22 @@ def live(
             runner.measure(
                 claim, folder, settings, range(seed, seed + seeds), claim.variants, lambda text: bar.update()
             )
+    RAN.add(id)
     found = runner.saved(claim, folder)
     if not found.missing:
         display(HTML(_live_verdict(found, full)))
     return found.runs
 
 
-def _figure(found: Series, own: Series) -> None:
+def _figure(found: Series, own: Series | None) -> None:
     if found.missing:
         display(HTML(f"<p><em>No result yet for {escape(', '.join(found.missing))}.</em></p>"))
     if not _can_be_drawn(found):
         return
-    picture = found.claim.picture(found.runs)
-    drawn = _can_be_drawn(own) and draw_over(picture.figure, own.claim.picture(own.runs).figure)
-    show(picture.figure, picture.alt, f"{picture.caption} {LEGEND}" if drawn else picture.caption)
+    with styled():
+        picture = found.claim.picture(found.runs)
+        drawn = own and _can_be_drawn(own) and draw_over(picture.figure, own.claim.picture(own.runs).figure)
+        show(picture.figure, picture.alt, f"{picture.caption} {LEGEND}" if drawn else picture.caption)
 
 
 def _can_be_drawn(found: Series) -> bool:
@@ -92,11 +102,15 @@ def _can_be_drawn(found: Series) -> bool:
 def _verdict(found: Series) -> str:
     """Return the claim, its verdict in a sentence, and a part to open, with all numbers and how to repeat them."""
     claim, verdict = found.claim, found.verdict
-    stated = f"<p><strong>Claim:</strong> {escape(claim.statement)}</p>"
+    stated = _stated(claim)
     if verdict is None:
         return f"{stated}{_origin(found)}"
     short = f"<p><strong>{WORDS[verdict.word]}</strong>{_provisional(found)} {escape(_sentence(found))}</p>"
     return f"{stated}{short}{_folded('All numbers, and how to repeat them', _long(claim, verdict), _origin(found))}"
+
+
+def _stated(claim: Claim) -> str:
+    return f"<p><strong>Claim:</strong> {escape(claim.statement)}</p>"
 
 
 def _sentence(found: Series) -> str:
@@ -130,8 +144,8 @@ def _origin(found: Series) -> str:
 
 def _live_verdict(small: Series, full: Series) -> str:
     """Return the live run's verdict as HTML. If the saved verdict is another one, the text says why."""
-    said = f"Your small run: <strong>{WORDS[small.verdict.word]}</strong>"
+    said = f"<strong>{SMALL[small.verdict.word]}</strong>"
     if full.verdict and full.verdict.word != small.verdict.word:
         said += f" The full experiment: <strong>{WORDS[full.verdict.word]}</strong>{_provisional(full)} "
         said = f"{said}{escape(small.claim.caution)}"  # With `+`, markupsafe would escape the tags in `said`, too.
-    return f"<p>{said}</p>{_folded('The numbers of your run', _long(small.claim, small.verdict))}"
+    return f"{_stated(small.claim)}<p>{said}</p>{_folded('The numbers of your run', _long(small.claim, small.verdict))}"

@@ -5,7 +5,9 @@ check()   # launches my_workers.py on four workers, for some seconds
 """
 
 import html
+import itertools
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -21,6 +23,7 @@ from lessons.cells.running import SHOWN_LINES, SOURCE, RunError
 
 MINE = Path("my_workers.py")  # in the notebook's folder
 WORKERS = 4
+STALL = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "5", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "10"}  # end what hangs
 IMAGES, TEST_IMAGES = 256, 102  # 102 test images do not divide among four workers
 OPTIONS = {
     "epochs": 2, "images": IMAGES, "test-images": TEST_IMAGES, "batch-size": 16, "seed": 0, "device": "cpu",
@@ -45,32 +48,62 @@ def begin() -> Path:
 def check(program: Path = MINE) -> list[Step]:
     """Launch the program on four workers, show which steps are done, and return all steps.
 
-    Raises RunError with the last lines of the workers if the program fails.
+    Raises RunError if the program fails.
     """
-    with tempfile.TemporaryDirectory(prefix="convert-") as folder:
-        workers = _observe(Path(program).resolve(), Path(folder))
-        lines = [json.loads(line) for line in (Path(folder) / "out-0" / "metrics.jsonl").read_text().splitlines()]
-    found = steps(workers, lines[-1]["test_accuracy"])
-    rows = "".join(_row(number, step) for number, step in enumerate(found, 1))
+    found = steps(*observe(program))
     done = sum(step.met for step in found)
-    display(HTML(f"<table><tbody>{rows}</tbody></table><p>{done} of {len(found)} steps are done.</p>"))
+    display(HTML(f"{table(found)}<p>{done} of {len(found)} steps are done.</p>"))
     return found
 
 
-def _observe(program: Path, folder: Path) -> list[Observed]:
+def observe(program: Path) -> tuple[list[Observed], float | None]:
+    """Launch the program on four workers. Return what each did, and the test accuracy (0 to 1) that rank 0 reported.
+
+    The accuracy is None if rank 0 has written none. Raises RunError if the program fails. The error has the last lines
+    of the workers, or Horovod's message on which ranks stall.
+    """
+    with tempfile.TemporaryDirectory(prefix="convert-") as folder:
+        workers = _launch(Path(program).resolve(), Path(folder))
+        metrics = Path(folder) / "out-0" / "metrics.jsonl"
+        lines = metrics.read_text().splitlines() if metrics.is_file() else []
+    return workers, json.loads(lines[-1])["test_accuracy"] if lines else None
+
+
+def table(found: list[Step]) -> str:
+    """Return the steps as a table in HTML, a row for each."""
+    rows = "".join(_row(number, step) for number, step in enumerate(found, 1))
+    return f"<table><tbody>{rows}</tbody></table>"
+
+
+def _launch(program: Path, folder: Path) -> list[Observed]:
     options = [text for name, value in OPTIONS.items() for text in (f"--{name}", str(value))]
     observed = [sys.executable, "-m", "lessons.cells.observed_worker", str(folder), str(program), *options]
     command = ["horovodrun", "-np", str(WORKERS), *observed]
-    with running(command, WORKERS, {}) as process:
+    with running(command, WORKERS, STALL) as process:
         written = [line.rstrip() for line in process.stdout]
     if process.returncode != 0:
-        reason = "\n".join(named(line) for line in last_lines(written, SHOWN_LINES))
-        raise RunError(f"{program.name} failed on {WORKERS} workers; the last lines:\n{reason}")
+        stall = _stall(written)
+        reason = "\n".join(named(line) for line in stall or last_lines(written, SHOWN_LINES))
+        what = "Horovod says which ranks are missing" if stall else "the last lines"
+        raise RunError(f"{program.name} failed on {WORKERS} workers; {what}:\n{reason}")
     return [Observed(**json.loads((folder / f"{rank}.json").read_text())) for rank in range(WORKERS)]
 
 
-def steps(workers: list[Observed], accuracy: float) -> list[Step]:
-    """Judge what was observed. `workers` are in the order of their ranks. `accuracy` (0 to 1) is rank 0's report."""
+def _stall(written: list[str]) -> list[str]:
+    """Return the lines in which Horovod says first which ranks stall. They are empty if it does not."""
+    for number, line in enumerate(written):
+        if "Missing ranks:" in line:
+            told = re.sub(r"\[\d{4}-\S+ \S+ \w \S+\] ", "", written[number - 1])
+            missing = itertools.takewhile(lambda text: re.search(r":\d+!?: \[", text), written[number + 1 :])
+            return [told, line, *missing]
+    return []
+
+
+def steps(workers: list[Observed], accuracy: float | None) -> list[Step]:
+    """Judge what was observed. `workers` are in the order of their ranks. `accuracy` (0 to 1) is what rank 0 reported.
+
+    It is None if rank 0 has reported none.
+    """
     return [
         _know_each_other(workers), _shards(workers), _same_weights(workers), _same_start(workers),
         _random_numbers(workers), _test_images(workers, accuracy), _writes(workers),
@@ -84,14 +117,14 @@ def _know_each_other(workers: list[Observed]) -> Step:
 
 
 def _shards(workers: list[Observed]) -> Step:
-    times = Counter(index for worker in workers for index in worker.images[0])
+    times = Counter(index for worker in workers for epoch in worker.images[:1] for index in epoch)
     most, missing = max(times.values(), default=0), IMAGES - len(times)
     seen = f"An image is used up to {most} times in an epoch, and {missing} of {IMAGES} images are not used."
     return Step("In an epoch, each image is used by one worker, once.", most == 1 and missing == 0, seen)
 
 
 def _same_weights(workers: list[Observed]) -> Step:
-    found = len({worker.hashes[-1] for worker in workers})
+    found = len({tuple(worker.hashes[-1:]) for worker in workers})
     seen = f"After the last epoch there are {found} different networks."
     if found == 1 and not _shards(workers).met:
         seen = "All hold equal weights, but only because all do the same work."
@@ -114,11 +147,13 @@ def _random_numbers(workers: list[Observed]) -> Step:
     return Step("Each worker distorts its images with random numbers of its own.", found == len(workers), seen)
 
 
-def _test_images(workers: list[Observed], accuracy: float) -> Step:
+def _test_images(workers: list[Observed], accuracy: float | None) -> Step:
     times = Counter(index for worker in workers for index in worker.test_images)
     counted = len(times) == TEST_IMAGES and max(times.values()) == 1
-    right = abs(accuracy - sum(worker.correct for worker in workers) / TEST_IMAGES) < 1e-6
-    seen = f"A test image is counted up to {max(times.values(), default=0)} times, by different workers."
+    share = sum(worker.correct for worker in workers) / TEST_IMAGES
+    right = accuracy is not None and abs(accuracy - share) < 1e-6
+    most, missing = max(times.values(), default=0), TEST_IMAGES - len(times)
+    seen = f"A test image is counted up to {most} times, and {missing} of {TEST_IMAGES} are not counted."
     if counted:
         seen = "Each worker counts its own test images, but the accuracy that is reported is not that of all counts."
     return Step("Each test image is counted once, and the accuracy is that of all.", counted and right, seen)

@@ -1,7 +1,6 @@
 """The figures of the lessons have one style, are readable in grey, and come with words for those who cannot see them.
 
-Importing this module sets the style for everything that matplotlib draws afterwards. It is the style of the claims'
-pictures.
+Each figure sets the style for what a cell adds to it afterwards. It is the style of the claims' pictures.
 """
 
 import base64
@@ -12,18 +11,24 @@ from pathlib import Path
 import matplotlib
 from IPython.display import HTML, display
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from benchmarks.experiment.plots import SIZE, STYLE, axes, panels
-
-__all__ = ["axes", "panels", "show"]
+from benchmarks.experiment import plots
 
 DPI = 144  # dots per inch: sharp on a screen that draws each pixel with two by two of its own
-PAGE = {
-    "figure.figsize": SIZE, "figure.constrained_layout.use": True,
-    "svg.hashsalt": "lessons",  # With a fixed salt, the same figure gives the same bytes.
-}  # fmt: skip
-matplotlib.rcParams.update(STYLE | PAGE)
+
+
+def axes(x: str, y: str, size: tuple[float, float] = plots.SIZE) -> tuple[Figure, Axes]:
+    """Return a figure with a single panel, and the panel. The labels `x` and `y` include units; `size` is in inches."""
+    matplotlib.rcParams.update(plots.STYLE)
+    return plots.axes(x, y, size)
+
+
+def panels(*labels: tuple[str, str], size: tuple[float, float] = plots.SIZE) -> tuple[Figure, list[Axes]]:
+    """Return a figure with a row of panels, one for each pair of labels (x, y). What a cell adds has the same style."""
+    matplotlib.rcParams.update(plots.STYLE)
+    return plots.panels(*labels, size=size)
 
 
 def show(figure: Figure, alt: str, caption: str) -> None:

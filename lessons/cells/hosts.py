@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import hosts
 from benchmarks.experiment import results
-from benchmarks.experiment.plots import COLOURS, panels
+from benchmarks.experiment.plots import COLOURS, GREY, panels, styled
 from cifar.support.horovodrun import named, read_line
 from cluster import ClusterError
 from lessons.cells.figures import show
@@ -25,7 +25,8 @@ def on_two_hosts(name: str = hosts.TWO_HOSTS, seed: int = 0) -> dict:
     """
     made = _made(name, seed)
     if name in hosts.TROUBLES:
-        show(_figure(made), _alt(made), _caption(made))
+        with styled():
+            show(_figure(made), _alt(made), _caption(made))
     return made
 
 
@@ -64,7 +65,7 @@ def _figure(made: dict) -> Figure:
             )  # fmt: skip
     for before, after in itertools.pairwise(made["stretches"]):
         for axis in (done, rate):
-            axis.axvspan(before["points"][-1][0], after["points"][0][0], color="#888888", alpha=0.25, linewidth=0)
+            axis.axvspan(before["points"][-1][0], after["points"][0][0], color=GREY, alpha=0.25, linewidth=0)
     return figure
 
 

@@ -9,7 +9,14 @@ from matplotlib.container import BarContainer, ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-OWN = {"marker": "*", "markersize": 9, "markeredgecolor": "black", "markeredgewidth": 0.6, "zorder": 5}
+OWN = {
+    "marker": "*",
+    "markersize": 9,
+    "markeredgecolor": "black",
+    "markeredgewidth": 0.6,
+    "zorder": 5,
+    "clip_on": False,
+}
 LEGEND = "Stars and outlines: your own small run, in the same colours."
 Points = tuple[np.ndarray, object]  # points of shape (points, 2), and their colour
 
@@ -18,11 +25,11 @@ def draw_over(full: Figure, own: Figure) -> bool:
     """Draw what `own` shows into `full`, panel by panel, where both have the same axes. Return whether anything fits.
 
     Lines without markers are theory in the pictures of the claims, and are left out. So is what both figures have in
-    common.
+    common. A panel whose two axes have the same scale is a map. Its paths would hide each other, so it is left out.
     """
     drawn = False
     for ax, mine in zip(full.axes, own.axes, strict=False):
-        if _labels(ax) == _labels(mine):
+        if _labels(ax) == _labels(mine) and ax.get_aspect() == "auto":
             drawn = _draw(ax, mine) or drawn
     return drawn
 
@@ -52,7 +59,7 @@ def _draw(ax: Axes, mine: Axes) -> bool:
     for bar in bars:
         left, low, width, height = bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()
         ax.plot(
-            [left, left, left + width, left + width], [low, low + height, low + height, low], color="black",
+            [left, left, left + width, left + width, left], [low, low + height, low + height, low, low], color="black",
             linestyle="-", marker="", linewidth=1.5, zorder=5,
         )  # fmt: skip
     _widen(ax, *limits, [found for found, _ in new])

@@ -1,5 +1,6 @@
 """The pages of executed lessons fit the screens of a phone and a desktop, and fetch nothing from the network."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -52,6 +53,13 @@ def test_every_page_fits_its_screen_and_fetches_nothing(
         page.evaluate("for (const part of document.querySelectorAll('details')) part.open = false")
         shot(f"site-{request.node.callspec.id}-{path.stem}", full_page=True)
     assert not elsewhere
+
+
+def test_each_summary_is_one_printed_sheet(page: Page, site: Path):
+    page.goto((site / "summaries.html").as_uri())
+    sheets = page.locator(".sheet").count()
+    assert sheets > 1
+    assert len(re.findall(rb"/Type\s*/Page\b(?!s)", page.pdf(format="A4"))) == sheets
 
 
 FORMULAS = "05_why_it_converges_worse"

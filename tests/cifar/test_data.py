@@ -24,6 +24,26 @@ def test_cifar10_loads_as_uint8_tensors_with_equally_many_images_a_class(splits)
     assert torch.bincount(test.labels).tolist() == [1_000] * 10
 
 
+def test_data_of_ones_own_load_like_cifar10(splits, tmp_path: Path):
+    train, test = (data.Split(one.name, one.images[:60].flip(3), one.labels[:60]) for one in splits)
+    data.save(tmp_path / "own", train, test)
+    again = data.load(tmp_path / "own")
+    for saved, loaded in zip((train, test), again, strict=True):
+        assert torch.equal(saved.images, loaded.images) and torch.equal(saved.labels, loaded.labels)
+    with pytest.raises(FileExistsError):
+        data.save(tmp_path / "own", train, test)
+
+
+@pytest.mark.parametrize("wrong", ["float images", "another size", "label 10", "no image"])
+def test_data_in_another_form_are_refused_and_nothing_is_written(splits, tmp_path: Path, wrong: str):
+    images, labels = splits[0].images[:60], splits[0].labels[:60]
+    form = {"float images": (images.float(), labels), "another size": (images[..., :28], labels)}
+    form |= {"label 10": (images, labels + 10), "no image": (images[:0], labels[:0])}
+    with pytest.raises(ValueError, match=r"images must be uint8|each must be 0 to 9"):
+        data.save(tmp_path / "own", data.Split("train", *form[wrong]), splits[1])
+    assert not (tmp_path / "own").exists()
+
+
 def test_the_normalisation_constants_are_those_of_the_training_images(splits):
     images = splits[0].images.transpose(0, 1).reshape(3, -1)
     mean = torch.stack([channel.float().mean() for channel in images]) / 255

@@ -114,6 +114,7 @@ def test_crop_and_flip_keep_the_middle_of_an_image():
     assert torch.equal(flip(images, which)[1::2], images[1::2].flip(-1))
 
 
+@pytest.mark.slow
 def test_four_workers_train_it(tmp_path: Path):
     options = ("--images", 2048, "--epochs", 3, "--batch-size", 32, "--output-dir", tmp_path)
     done = run_workers(4, SCRIPTS / "cifar_fast.py", *options)

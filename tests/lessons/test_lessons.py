@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import html
 import re
 import signal
 import subprocess
@@ -31,7 +32,7 @@ from lessons import execute, profile
 from lessons.cells import claims as shown_claims
 from lessons.cells import figures, running
 from lessons.explorables import script_hashes
-from lessons.site import pages
+from lessons.site import markdown, pages
 from tests.conftest import metrics
 from tests.grader.notebooks.test_build import OPENING, PARAMETERS, RING
 
@@ -181,13 +182,40 @@ def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
         Series(claim, {"a": [{"seed": 0, "settings": {}, "values": {"word": word}}]}) for word in ("fails", "holds")
     )
     assert shown_claims._live_verdict(small, full) == (
-        "<p>Your small run: <strong>The claim is false.</strong> The full experiment: "
+        f"<p><strong>Claim:</strong> {html.escape(claim.statement)}</p>"
+        "<p><strong>Your small run does not show it.</strong> The full experiment: "
         "<strong>The claim holds.</strong> (provisional: 1 of 5 seeds) Few &amp; short.</p>"
         "<details><summary>The numbers of your run</summary><p>Claim C05, from source S0, S1. 1 &lt; 2.</p></details>"
     )
 
 
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("holds", "Your small run shows it."),
+        ("fails", "Your small run does not show it."),
+        ("no difference seen", "Your small run shows no difference."),
+    ],
+)
+def test_a_small_run_does_not_refute_a_claim(word: str, said: str):
+    claim = dataclasses.replace(claims.get("C05"), variants=("a",), settings={}, judge=lambda runs: Verdict(word, "1."))
+    small, full = (Series(claim, {"a": [{"seed": 0, "settings": {}, "values": {}}]}) for _ in range(2))
+    assert f"<strong>{said}</strong>" in shown_claims._live_verdict(small, full)
+
+
+def test_only_a_run_of_this_notebook_is_drawn(monkeypatch: pytest.MonkeyPatch, shown: list):
+    drawn = []
+    monkeypatch.setattr(shown_claims, "_figure", lambda found, own: drawn.append(own))
+    monkeypatch.setattr(shown_claims, "RAN", set())
+    shown_claims.saved("C05")
+    shown_claims.RAN.add("C05")
+    shown_claims.saved("C05")
+    shown_claims.saved("C05", own=False)
+    assert drawn[1] and (drawn[0], drawn[2]) == (None, None)
+
+
 def test_the_style_tells_lines_apart_without_colour():
+    lessons.axes("update", "loss")
     cycle = list(matplotlib.rcParams["axes.prop_cycle"])
     assert len(cycle) == len(COLOURS) >= 4
     for one, other in combinations(cycle, 2):
@@ -320,7 +348,7 @@ def test_one_failing_lesson_costs_no_other_page(two_lessons: Path, capsys):
     runs = two_lessons / "runs" / "quick"
     assert names(runs) == [
         "01_words.html", "01_words.ipynb", "04_bad.failed.html", "04_bad.failed.ipynb", "05_more.html", "05_more.ipynb",
-        "gallery.html", "index.html",
+        "gallery.html", "index.html", "summaries.html",
     ]  # fmt: skip
     index = (runs / "index.html").read_text()
     assert '<a href="04_bad.failed.html">A lesson</a>' in index
@@ -342,6 +370,7 @@ def test_a_lesson_that_no_longer_fails_leaves_nothing_of_its_failure(two_lessons
         "04_bad.ipynb",
         "gallery.html",
         "index.html",
+        "summaries.html",
     ]
     assert "failed" not in (runs / "index.html").read_text().partition("</style>")[2]
 
@@ -368,7 +397,7 @@ def test_a_lesson_that_is_not_there_is_said(two_lessons: Path, capsys):
 def assert_alone(page: str) -> None:
     """Assert that a page has no script but the explorables', and fetches nothing. Links for the reader are allowed."""
     assert page.count("<script") == len(script_hashes(page))
-    assert "@import" not in page and not re.search(r"\burl\((?!#)", page)
+    assert "@import" not in page and not re.search(r"\burl\((?!#|data:)", page)
     assert all(source.startswith("data:") for source in re.findall(r'\bsrc="([^"]*)"', page))
     assert not re.search(r"<link|<iframe", page)
 
@@ -444,11 +473,14 @@ LONG = (
     "04_horovod",
     "05_why_it_converges_worse",
     "06_techniques",
+    "07_famous_results",
     "08_assignment",
     "09_beyond_one_machine",
+    "12_lab_of_lesson_02",
     "13_lab_of_lesson_03",
     "14_lab_of_lesson_04",
-    "15_lab_of_lesson_09",
+    "15_lab_of_lesson_05",
+    "19_lab_of_lesson_09",
 )
 LESSONS = [
     pytest.param(source, id=source.stem, marks=[pytest.mark.slow] if source.stem in LONG else []) for source in SOURCES
@@ -464,7 +496,8 @@ def test_the_lesson_runs(source: Path, quick: Path, cifar10: Path):
 
 
 def test_a_script_letter_of_a_formula_is_a_character_of_its_own():
-    assert "<mi>ℬ</mi>" in pages._math(r"1 + \mathcal B / B") and "mathvariant" not in pages._math(r"\mathcal B")
+    page = markdown.as_html(r"$1 + \mathcal B / B$")
+    assert "<mi>ℬ</mi>" in page and "mathvariant" not in page
 
 
 def test_the_lessons_that_ran_are_in_the_index_with_all_claims(quick: Path):

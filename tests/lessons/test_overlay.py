@@ -42,7 +42,7 @@ def stars(figure):
 
 
 def outlines(figure):
-    return [line for line in figure.axes[0].get_lines() if line.get_marker() == "" and len(line.get_xdata()) == 4]
+    return [line for line in figure.axes[0].get_lines() if line.get_marker() == "" and len(line.get_xdata()) == 5]
 
 
 def test_a_run_is_drawn_as_stars_in_its_own_colour():
@@ -71,6 +71,13 @@ def test_the_limits_grow_so_that_each_star_is_seen():
     low, high = full.axes[0].get_ylim()
     assert low <= 5 and high >= 99
     assert full.axes[0].get_xlim()[1] >= 9
+
+
+def test_a_map_is_left_alone():
+    full, own = curve(FULL), curve(OWN)
+    for figure in (full, own):
+        figure.axes[0].set_aspect("equal")
+    assert not draw_over(full, own)
 
 
 def test_bars_become_outlines():

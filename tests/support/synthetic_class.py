@@ -25,12 +25,13 @@ from grader import exercises
 from grader.classroom.course import CONFIG, Course
 from grader.classroom.grading import record
 from grader.classroom.grading.autograde import AutogradeOptions, autograde
-from grader.classroom.grading.record import FOUR_WORKERS
+from grader.classroom.grading.record import FOUR_WORKERS, Record
 from grader.classroom.publishing import release
 from grader.grading.rubric import RUBRIC
 from grader.notebooks.build import SOLUTIONS
 from tests.grader.exercises.test_sandboxed import PLAIN
 from tests.support import submission_suite
+from tests.support.submission_suite import Submission
 
 NOTEBOOKS = ("03_data_parallelism_by_hand", "06_techniques")
 PROGRAM = "08_assignment"
@@ -253,13 +254,18 @@ def expected(number: int, assignment: str) -> Expected:
         return Expected(sum(learner.earned.get(id, exercises.get(id).points) for id in ids))
     if learner.program is None:
         return Expected(0, passed=False)
-    program = next(one for one in submission_suite.submissions() if one.id == learner.program)
+    return expected_of_program(next(one for one in submission_suite.submissions() if one.id == learner.program))
+
+
+def expected_of_program(program: Submission) -> Expected:
+    """Return what a program of the suite must be given on the profile of a class."""
     lost, may = submission_suite.every(program.lost), submission_suite.every(program.may_lose)
     # `lost` holds for the brief profile, which has no target.
     if program.brief and "*" not in program.lost:
         may |= {"target"}
     points = 0.0 if program.refused or program.lost == ["*"] else 100.0 if not lost and not may else None
-    return Expected(points, frozenset(lost), frozenset(may), program.passes)
+    passes = None if program.brief and program.passes else program.passes
+    return Expected(points, frozenset(lost), frozenset(may), passes)
 
 
 def differences(course: Course, number: int, assignment: str) -> list[str]:
@@ -267,20 +273,27 @@ def differences(course: Course, number: int, assignment: str) -> list[str]:
     wanted, found = expected(number, assignment), record.load(course.record(name(number), assignment))
     if found is None:
         return ["no grade"]
+    return differences_of(wanted, found, assignment == PROGRAM)
+
+
+def differences_of(wanted: Expected, found: Record, is_program: bool) -> list[str]:
+    """Say in what a given grade differs from the expected one. A program's lines are compared, too."""
     told = []
     if wanted.points not in (None, found.points):
         told.append(f"{found.points:g} points, not {wanted.points:g}")
     if wanted.passed not in (None, found.passed):
         told.append("passed" if found.passed else "not passed")
-    ids = {line.asks: line.id for line in RUBRIC}
-    lost = {
-        ids[line.name]
-        for line in found.lines
-        if line.cell == FOUR_WORKERS and line.points < line.max and line.name in ids
-    }
-    if assignment == PROGRAM and wanted.points is None and not wanted.lost <= lost <= wanted.lost | wanted.may_lose:
+    lost = lost_lines(found)
+    if is_program and wanted.points is None and not wanted.lost <= lost <= wanted.lost | wanted.may_lose:
         told.append(f"loses {', '.join(sorted(lost)) or 'nothing'}")
     return told
+
+
+def lost_lines(found: Record) -> set[str]:
+    """Return the rubric lines of a program that have not got all points."""
+    ids = {line.asks: line.id for line in RUBRIC}
+    program = [line for line in found.lines if line.cell == FOUR_WORKERS and line.name in ids]
+    return {ids[line.name] for line in program if line.points < line.max}
 
 
 def make(root: Path, students: int) -> Course:

@@ -167,7 +167,7 @@ def picture(runs: Runs) -> Picture:
         f"three rates: it {grows}.",
         f"Left: the first {SHOWN} updates of both with rate {SHOWN_RATE}; for these gradient descent used "
         f"{SHOWN * images:,} images, SGD {SHOWN * SHOWN_BATCH:,}. Right: the distance at which SGD stays; it "
-        f"{grows}; the line is what theory gives for small rates. Gradient descent ends at {end:.1g}.",
+        f"{grows}; the line is what theory gives for small rates. Gradient descent ends {end:.1g} from the minimum.",
     )
 
 
@@ -176,10 +176,11 @@ def _paths(ax, runs: Runs) -> None:
     minimum, curvature = np.array(first["minimum"]), np.array(first["curvature"])
     for variant, name, style in (("sgd", "SGD", "s-"), ("gradient-descent", "gradient descent", "o-")):
         ax.plot(*np.array(runs[variant][0]["path"]).T, style, ms=3, lw=1, label=name, zorder=3)
-    ax.plot(*minimum, "*", color="black", ms=11, label="minimum", zorder=4)
-    ax.margins(0.15)
-    ax.set_aspect("equal", adjustable="datalim")
-    ax.apply_aspect()
+    ax.plot(*minimum, "X", color="black", ms=9, linestyle="", label="minimum", zorder=4)
+    paths = np.concatenate([runs[variant][0]["path"] for variant in ("sgd", "gradient-descent")])
+    low, high = paths.min(axis=0), paths.max(axis=0)
+    ends = (low + high) / 2 + np.array([[-0.6], [0.6]]) * (high - low).max()  # a square around both paths
+    ax.set(xlim=ends[:, 0], ylim=ends[:, 1], aspect="equal")
     across, up = np.meshgrid(*(np.linspace(*limits, 80) for limits in (ax.get_xlim(), ax.get_ylim())))
     away = np.stack([across - minimum[0], up - minimum[1]], -1)
     ax.contour(across, up, np.einsum("...i,ij,...j->...", away, curvature, away) / 2, 12, colors="0.7", linewidths=0.7)

@@ -13,7 +13,7 @@ from torch import nn
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data, first
 from benchmarks.experiment.intervals import Difference, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, GREY, panels
 from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from benchmarks.methods.augmentations import (
     Change,
@@ -110,8 +110,8 @@ def picture(runs: Runs) -> Picture:
         for place, effect in enumerate(found.values()):
             half = scale * (effect.high - effect.mean)
             spread = {"xerr": half, "capsize": 4} if half < float("inf") else {}
-            ax.errorbar(scale * effect.mean, place, fmt="o", color="#0b3c5d", markersize=6, **spread)
-        ax.axvline(0, color="#888888", linestyle="--", marker="", linewidth=1)
+            ax.errorbar(scale * effect.mean, place, fmt="o", color=BLUE, markersize=6, **spread)
+        ax.axvline(0, color=GREY, linestyle="--", marker="", linewidth=1)
         ax.set_yticks(range(len(found)), list(found))
         ax.invert_yaxis()
     accuracy = effects(runs, "test_accuracy")

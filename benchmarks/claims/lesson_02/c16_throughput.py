@@ -14,7 +14,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, BROWN, GREY, panels
 from benchmarks.instruments.step_timing import Stepper, seconds
 from cifar.data import normalise
 
@@ -97,13 +97,13 @@ def picture(runs: Runs) -> Picture:
     batches = np.array(runs["updates"][0]["batches"])
     for number, run in enumerate(runs["updates"]):
         label, times = "measured" if number == 0 else None, np.array(run["seconds"])
-        left.loglog(batches, 1000 * times, "o", color="#0b3c5d", label=label)
-        right.semilogx(batches, batches / times, "o", color="#0b3c5d", label=label)
+        left.loglog(batches, 1000 * times, "o", color=BLUE, label=label)
+        right.semilogx(batches, batches / times, "o", color=BLUE, label=label)
     found = {name: float(np.mean(values)) for name, values in _summary(runs).items()}
     model = found["t0"] + found["c"] * batches
     for ax, values in ((left, model), (right, 1000 * batches / model)):
-        ax.plot(batches, values, "--", marker="", color="#d1495b", label="t0 + c B")
-        ax.axvline(max(found["fitted"], batches[0]), color="#888888", linestyle=":", marker="", label="knee t0 / c")
+        ax.plot(batches, values, "--", marker="", color=BROWN, label="t0 + c B")
+        ax.axvline(max(found["fitted"], batches[0]), color=GREY, linestyle=":", marker="", label="knee t0 / c")
     left.legend()
     rates = [float(np.max(batches / np.array(run["seconds"]))) for run in runs["updates"]]
     return Picture(

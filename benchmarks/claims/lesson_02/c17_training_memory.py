@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, BROWN, LIGHT, panels
 from benchmarks.instruments.memory import peak
 from benchmarks.instruments.step_timing import Stepper
 from cifar.data import Split, normalise
@@ -118,7 +118,7 @@ def picture(runs: Runs) -> Picture:
         ("per-worker batch (images)", "peak memory (MiB)"), ("MiB for one image more", "part of the memory")
     )
     found = _means(runs)
-    for mode, marker, colour in (("training", "o", "#0b3c5d"), ("evaluation", "s", "#d1495b")):
+    for mode, marker, colour in (("training", "o", BLUE), ("evaluation", "s", BROWN)):
         batches = np.array(runs[mode][0]["batches"])
         for run in runs[mode]:
             left.plot(batches, np.array(run["peaks"]) / MEBI, marker, color=colour, linestyle="")
@@ -133,7 +133,7 @@ def picture(runs: Runs) -> Picture:
         "a gradient an image": found["weights"],
     }
     hatches = ["", "", "//", ".."]
-    right.barh(list(bars), list(bars.values()), color="#9fb8c8", edgecolor="#0b3c5d", hatch=hatches)
+    right.barh(list(bars), list(bars.values()), color=LIGHT, edgecolor=BLUE, hatch=hatches)
     right.invert_yaxis()
     listed = ", ".join(f"{name} {value:.3f} MiB" for name, value in bars.items())
     return Picture(

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, YELLOW, panels
 from benchmarks.instruments.simulated_workers import evaluate
 from cifar.data import Split, normalise, shuffle
 
@@ -184,8 +184,8 @@ def picture(runs: Runs) -> Picture:
     left.legend(fontsize=7)
     places = np.arange(len(runs))
     for shift, name, colour, label in (
-        (-0.2, "accuracy", "#0b3c5d", "true"),
-        (0.2, "accuracy_with_means", "#b87d14", "means"),
+        (-0.2, "accuracy", BLUE, "true"),
+        (0.2, "accuracy_with_means", YELLOW, "means"),
     ):
         values = [[100 * run[name] for run in found] for found in runs.values()]
         spread = [deviation(each) for each in values]

@@ -20,9 +20,10 @@ from torch import Tensor, nn
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, BROWN, GREY, LIGHT, YELLOW, panels
 from benchmarks.instruments.step_timing import Stepper, finish, seconds
 from cifar.data import Split, augment, normalise, shuffle
+from cifar.support import palette
 from cifar.support.environment import cores
 
 NEAR = 0.8  # a ratio of rates from 0.8 to 1 / 0.8 is near: queues, Python's lock and shared memory explain the rest
@@ -204,20 +205,20 @@ def picture(runs: Runs) -> Picture:
     figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("images/s", "pipeline"), size=(9.6, 3.8))
     places, ends = np.arange(len(runs)), np.zeros(len(runs))
     looks = {
-        "fetch": ("#f2f2f2", ".."),
-        "distort": ("#9fb8c8", "//"),
-        "normalise": ("#b87d14", ""),
-        "update": ("#0b3c5d", ""),
+        "fetch": (palette.CARD, ".."),
+        "distort": (LIGHT, "//"),
+        "normalise": (YELLOW, ""),
+        "update": (BLUE, ""),
     }
     for stage, (colour, hatch) in looks.items():
         widths = [np.mean([1000 * run["stages"][stage] / run["batch"] for run in found]) for found in runs.values()]
-        left.barh(places, widths, left=ends, color=colour, hatch=hatch, edgecolor="#555555", label=stage)
+        left.barh(places, widths, left=ends, color=colour, hatch=hatch, edgecolor=GREY, label=stage)
         ends = ends + widths
-    for shift, name, colour in ((-0.2, "in_turn", "#9fb8c8"), (0.2, "prefetched", "#0b3c5d")):
+    for shift, name, colour in ((-0.2, "in_turn", LIGHT), (0.2, "prefetched", BLUE)):
         measured, theory = zip(*(_rates(runs, variant, name) for variant in runs), strict=True)
         spread = [deviation([run[name] for run in found]) for found in runs.values()]
         right.barh(places + shift, measured, 0.4, xerr=spread, color=colour, label=name.replace("_", " "))
-        right.plot(theory, places + shift, "D", linestyle="", color="#d1495b", label="predicted" if shift > 0 else None)
+        right.plot(theory, places + shift, "D", linestyle="", color=BROWN, label="predicted" if shift > 0 else None)
     for ax in (left, right):
         ax.set_yticks(places, list(runs))
         ax.invert_yaxis()

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import deviation, mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, GREY, panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar.data import augment, shard, shuffle
@@ -91,8 +91,8 @@ def picture(runs: Runs) -> Picture:
     figure, (left, right) = panels(("update", "printed loss (nats)"), labels)
     first = np.array(runs["training"][0]["workers"])
     size = first.shape[1]
-    left.plot(first[:, 0], marker="", color="#888888", ls="-", lw=1, label="rank 0's")
-    left.plot(first.mean(1), marker="", color="#0b3c5d", ls="-", label=f"mean over {size} workers")
+    left.plot(first[:, 0], marker="", color=GREY, ls="-", lw=1, label="rank 0's")
+    left.plot(first.mean(1), marker="", color=BLUE, ls="-", label=f"mean over {size} workers")
     by_run = np.array([list(scatters(run).values()) for run in runs["training"]])
     sizes = np.array(list(scatters(runs["training"][0])))
     right.errorbar(sizes, by_run.mean(0), deviation(by_run), label="measured", ls="", capsize=3)

@@ -19,7 +19,7 @@ from torch import nn
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import Difference, deviation, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, BROWN, GREY, PURPLE, YELLOW, panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar.model import BootcampResNet
@@ -226,20 +226,16 @@ def picture(runs: Runs) -> Picture:
     )
     _bars(left, runs)
     _timelines(right, runs["2_workers"][0]["traces"])
-    shares = {variant: f"{hidden(runs, variant).mean():.0%}" for variant in SIZES}
-    gains = {
-        variant: f"{(times(runs, variant)['on'] / times(runs, variant)['off']).mean() - 1:+.0%}" for variant in SIZES
-    }
+    ms = {way: [1000 * times(runs, variant)[way].mean() for variant in SIZES] for way in ("off", "on")}
     return Picture(
         figure,
         "Left: bars of the time of an update: compute alone, exchange alone, one after the other, at once, and lines "
         "for the best case and the sum. Right: the exchange of each gradient as a line in time, with overlap on, and "
         "with overlap off.",
-        f"Saved, of the time that overlap can save: {shares['2_workers']} with two workers, {shares['4_workers']} with "
-        "four. "
-        f"Overlap changes the time of an update by {gains['2_workers']} and {gains['4_workers']} (below zero: it saves "
-        f"time). Right, two workers: a line is a gradient's way through Horovod (thin: waiting for the other; thick: "
-        "exchange); shaded: backward pass.",
+        f"Left: with two workers an update took {ms['off'][0]:.0f} ms without overlap and {ms['on'][0]:.0f} ms with "
+        f"it. With four workers it took {ms['off'][1]:.0f} and {ms['on'][1]:.0f} ms. The lines say what the best case "
+        "and the sum would be. Right: two workers. A line is a gradient (thin: it waits for the other worker, thick: "
+        "it is exchanged), the first one on top. The backward pass is shaded.",
     )
 
 
@@ -250,7 +246,7 @@ def _bars(ax, runs: Runs) -> None:
         of = {way: 1000 * values for way, values in times(runs, variant).items()}
         for number, (way, hatch) in enumerate(zip(names, hatches, strict=True)):
             label = names[way] if place == 0 else None
-            colour = ("#0b3c5d", "#d1495b", "#888888", "#b87d14")[number]
+            colour = (BLUE, BROWN, GREY, YELLOW)[number]
             mean, error = of[way].mean(), deviation(of[way])
             ax.bar(place + 0.2 * number, mean, 0.18, yerr=error, hatch=hatch, color=colour, label=label)
         least = 1000 * np.mean([best(run).mean() for run in runs[variant]])
@@ -269,13 +265,13 @@ def _timelines(ax, traces: dict[str, Values]) -> None:
         tensors = list(dict.fromkeys(name for name, *_ in sorted(trace["horovod"], key=lambda span: span[2])))
         for name, phase, start, end in trace["horovod"]:
             width = 3 if phase == "ALLREDUCE" else 1
-            ax.hlines(rows + tensors.index(name), 1000 * start, 1000 * end, colors="#0b3c5d", linewidth=width)
+            ax.hlines(rows + tensors.index(name), 1000 * start, 1000 * end, colors=PURPLE, linewidth=width)
         rows += len(tensors) + 3
         for name, start, end in trace["program"]:
             if name == "backward":
-                ax.fill_between([1000 * start, 1000 * end], first - 1, rows - 3, color="#888888", alpha=0.3, lw=0)
-        ax.text(1, rows - 2.6, f"overlap {way}", fontsize=9)
-    ax.set(yticks=[], ylim=(-2, rows), xlim=(0, None))
+                ax.fill_between([1000 * start, 1000 * end], first - 1, rows - 3, color=GREY, alpha=0.3, lw=0)
+        ax.text(1, first - 1.3, f"overlap {way}", fontsize=9)
+    ax.set(yticks=[], ylim=(rows - 1, -4), xlim=(0, None))
     ax.grid(visible=False)
 
 

@@ -13,7 +13,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data, first
 from benchmarks.experiment.intervals import Difference, mean_std, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import BLUE, BROWN, panels
 from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from benchmarks.methods.hessian import sharpness
 from benchmarks.methods.recalibrate_batchnorm import settle
@@ -92,9 +92,9 @@ def picture(runs: Runs) -> Picture:
             (left, [abs(run["sharpness"]) for run in runs[variant]]),
             (right, [100 * run["test_accuracy"] for run in runs[variant]]),
         ):
-            ax.plot([position] * len(values), values, linestyle="", marker="o", color="#0b3c5d", alpha=0.6)
+            ax.plot([position] * len(values), values, linestyle="", marker="o", color=BLUE, alpha=0.6)
             middle = np.mean(values)
-            ax.plot([position - 0.25, position + 0.25], [middle] * 2, linestyle="-", marker="", color="#d1495b")
+            ax.plot([position - 0.25, position + 0.25], [middle] * 2, linestyle="-", marker="", color=BROWN)
     for ax in (left, right):
         ax.set_xticks(range(len(VARIANTS)), NAMES.values())
         ax.set_xlim(-0.5, len(VARIANTS) - 0.5)

@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import GREY, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 
 MOMENTUM = 0.9  # the usual value
@@ -150,13 +150,13 @@ def picture(runs: Runs) -> Picture:
     for ax, direction in ((up, "up"), (down, "down")):
         for correction in ("corrected", "uncorrected"):
             _draw_lengths(ax, runs[f"{direction}-{correction}"], correction)
-        ax.axvline(0, color="#888888", linewidth=0.8)
+        ax.axvline(0, color=GREY, linewidth=0.8)
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter("{x:g}")
         ax.legend()
     for direction in FACTORS:
         _draw_losses(loss, runs, direction)
-    loss.axhline(0, color="#888888", linewidth=0.8)
+    loss.axhline(0, color=GREY, linewidth=0.8)
     loss.legend()
     text = {name: f"{np.mean(wrong(runs, name, 0, 1)):.2f}" for name in FACTORS}
     count = min(len(found) for found in runs.values())

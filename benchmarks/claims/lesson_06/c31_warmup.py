@@ -6,6 +6,7 @@ The experiment counts the diverged runs, and measures the highest loss and the f
 """
 
 import math
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from torch.optim import SGD, Adam, Optimizer
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import GREY, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.schedule import warmup_factor
 
@@ -143,19 +144,21 @@ def picture(runs: Runs) -> Picture:
     )  # fmt: skip
     shown = max((name for name in OPTIMIZERS if name.startswith("sgd")), key=lambda name: float(name[4:]))
     _draw_losses(loss, runs, shown)
-    highest.axhline(GUESSING, color="#888888", linewidth=0.8)
-    _draw_groups(highest, {variant: [min(peak(run), 1e3) for run in runs[variant]] for variant in VARIANTS})
+    highest.axhline(GUESSING, color=GREY, linewidth=0.8)
+    peaks = {variant: [min(peak(run), 1e3) for run in runs[variant]] for variant in VARIANTS}
+    _draw_groups(highest, peaks, _median_and_range)
     _log_scale(highest)
-    _draw_groups(accuracy, {variant: [100 * value for value in accuracies(runs, variant)] for variant in VARIANTS})
+    percent = {variant: [100 * value for value in accuracies(runs, variant)] for variant in VARIANTS}
+    _draw_groups(accuracy, percent, lambda found: (np.mean(found), (deviation(found), deviation(found))))
     counts = {mode: sum(diverged(run) for name in OPTIMIZERS for run in runs[f"{name}-{mode}"]) for mode in MODES}
     told = ", ".join(f"{mode} {count}" for mode, count in counts.items())
     return Picture(
         figure,
-        f"Three plots. Losses of {shown} over the updates for each way to set the rate; highest loss and final "
+        f"Three plots. Losses of {_label(shown)} over the updates for each way to set the rate; highest loss and final "
         f"accuracy for each optimizer. Diverged runs: {told}.",
-        f"Left: {shown}, median of the runs. Middle and right, with the same markers: mean, a dot a run, over "
-        f"{min(map(len, runs.values()))} run(s) per variant; the grey line is the loss of guessing. "
-        f"Diverged runs: {told}.",
+        f"Left: {_label(shown)}, median of the runs. Middle: median and range. Right: mean and deviation. Both have "
+        f"the same markers, and a dot for each of {min(map(len, runs.values()))} run(s). The grey line is the loss of "
+        f"guessing. Diverged runs: {told}.",
     )
 
 
@@ -166,28 +169,43 @@ def _draw_losses(ax, runs: Runs, name: str) -> None:
         median = np.median([losses[:length] for losses in found], axis=0)
         ax.plot(median, label=mode, markevery=max(1, length // 8))
     _log_scale(ax)
-    ax.set_title(name)
+    ax.set_title(_label(name))
     ax.legend()
 
 
+def _label(name: str) -> str:
+    """The optimizer and its base rate, as a figure names them."""
+    optimizer, rate = name.split("-")
+    return f"{ {'sgd': 'SGD', 'adam': 'Adam'}[optimizer] }, {rate}"
+
+
 def _log_scale(ax) -> None:
+    from matplotlib.ticker import LogLocator
+
     ax.set_yscale("log")
-    for axis in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
-        axis("{x:g}")
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_formatter("{x:g}")
+    ax.yaxis.set_minor_formatter("")
 
 
-def _draw_groups(ax, values: dict[str, list[float]]) -> None:
-    """Draw the mean with its sample deviation, and every run as a dot: one group per optimizer, one column per mode."""
+def _median_and_range(found: list[float]) -> tuple[float, tuple[float, float]]:
+    middle = np.median(found)
+    return middle, (middle - min(found), max(found) - middle)
+
+
+def _draw_groups(ax, values: dict[str, list[float]], summary: Callable) -> None:
+    """Draw a group for each optimizer, and in it a column for each mode.
+
+    `summary` returns the middle of a column's runs, and the lengths of the bar below and above it. Each run is a dot.
+    """
     for column, mode in enumerate(MODES):
         places = np.arange(len(OPTIMIZERS)) + 0.2 * (column - 1)
         found = [values[f"{name}-{mode}"] for name in OPTIMIZERS]
-        ax.errorbar(
-            places, [np.mean(part) for part in found], [deviation(part) for part in found], linestyle="none",
-            capsize=3, markersize=7, label=mode,
-        )  # fmt: skip
+        middles, bars = zip(*map(summary, found), strict=True)
+        ax.errorbar(places, middles, np.transpose(bars), linestyle="none", capsize=3, markersize=7, label=mode)
         for place, part in zip(places, found, strict=True):
             ax.plot(np.full(len(part), place), part, "k.", linestyle="none", alpha=0.4)
-    ax.set_xticks(range(len(OPTIMIZERS)), list(OPTIMIZERS))
+    ax.set_xticks(range(len(OPTIMIZERS)), map(_label, OPTIMIZERS))
 
 
 CLAIM = Claim(

@@ -18,7 +18,7 @@ from torch.optim import SGD, Adam, Optimizer
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, difference
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import BROWN, GREEN, GREY, axes
 from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from cifar.data import shuffle, updates_per_epoch
 from cifar.lamb import Lamb, parameter_groups
@@ -201,8 +201,9 @@ def picture(runs: Runs) -> Picture:
         mean = values.mean()
         alone = before is None or variant == ALONE
         start = 0.0 if alone else before
-        colour = "#888888" if alone else "#2a9d8f" if mean > before else "#d1495b"
-        ax.barh(row, mean - start, left=start, color=colour, alpha=0.75)
+        colour = GREY if alone else GREEN if mean > before else BROWN
+        hatch = "//" if not alone and mean <= before else ""  # so that losses are also seen in grey
+        ax.barh(row, mean - start, left=start, color=colour, alpha=0.75, hatch=hatch)
         ax.plot(values, np.full(len(values), row), "k.", linestyle="none")
         change = f"{mean:.1f}" if alone else f"{mean:.1f} ({mean - before:+.1f})"
         ax.text(max(mean, start, values.max()) + 0.8, row, change, va="center", fontsize=9)

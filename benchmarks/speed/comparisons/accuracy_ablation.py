@@ -10,7 +10,7 @@ import numpy as np
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import GREY, axes
 from benchmarks.speed.comparisons import time_to_accuracy
 from benchmarks.speed.tables import Table
 
@@ -74,7 +74,7 @@ def picture(runs: Runs) -> Picture:
     figure, ax = axes("", "test accuracy, last epoch (%)")
     for at, variant in enumerate(NAMES):
         found = np.multiply(100, accuracies(runs, variant))
-        ax.plot([at - 0.1] * len(found), found, "o", color="#888888", markersize=4)
+        ax.plot([at - 0.1] * len(found), found, "o", color=GREY, markersize=4)
         ax.errorbar(at + 0.1, found.mean(), deviation(found), fmt="s", capsize=4)
     ax.set_xticks(range(len(NAMES)), NAMES.values())
     parts = ", ".join(f"{name} {mean_std(accuracies(runs, variant), 100)} %" for variant, name in NAMES.items())

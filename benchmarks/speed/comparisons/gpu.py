@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import mean_std
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import GREY, axes
 from benchmarks.speed.comparisons.time_to_accuracy import PROGRAMS, finished
 from benchmarks.speed.tables import Table, told
 
@@ -95,7 +95,7 @@ def picture(runs: Runs) -> Picture:
     figure, ax = axes("seconds of training", "test accuracy, at the end (%)")
     for variant, name in VARIANTS.items():
         ax.plot(seconds(runs, variant), np.multiply(100, accuracies(runs, variant)), linestyle="none", label=name)
-    ax.axhline(100 * TARGET, color="#888888", linewidth=0.8, linestyle=":", marker="")
+    ax.axhline(100 * TARGET, color=GREY, linewidth=0.8, linestyle=":", marker="")
     ax.set_xlim(0, None)
     ax.legend()
     parts = "; ".join(

@@ -43,6 +43,11 @@ WAYS = {
     "accumulate": "4 batches an update",
     "local": "8 local updates",
 }
+FAMILIES = {  # beside the plain way, "group"
+    "when to exchange": ("stock", "each", "parts", "ddp"),
+    "fewer bytes": ("fp16", "powersgd", "topk"),
+    "fewer exchanges": ("large", "accumulate", "local"),
+}
 PASSES = dict.fromkeys(WAYS, 1) | {"large": 4, "accumulate": 4, "local": 8}  # batches between two exchanges
 OURS = [way for way in WAYS if way != "stock"]
 # The model is fitted to these. All other layouts, rates and batches are predicted.
@@ -176,28 +181,28 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """The picture shows the speed of each way over the rate of the links, with four workers on two hosts."""
-    labels = [("rate of the links (Mbit/s)", f"images/s, {batch} a worker") for batch in BATCHES]
-    figure, axes = panels(*labels, size=(8.0, 4.0))
-    made, told_best = model(runs), []
-    for ax, batch in zip(axes, BATCHES, strict=True):
-        names = [f"2x2-{rate}-{batch}" for rate in RATES]
-        rates = [read(name).rate / 1e6 for name in names]
-        for way, label in WAYS.items():
-            middle = [np.median(speeds(runs, name, way)) for name in names]
-            ax.plot(rates, middle, label=label)
-            if way in PREDICTED_WAYS:
-                model_line = [predicted(made, name, way) for name in names]
-                ax.plot(rates, model_line, ":", marker="", color=ax.lines[-1].get_color())
-        slow = max(PREDICTED_WAYS, key=lambda way, names=names: np.median(speeds(runs, names[-1], way)))
-        told_best.append(f"with {batch} images a worker, {WAYS[slow]}")
-        ax.set(xscale="log", ylim=(0, None))
-    figure.legend(*axes[0].get_legend_handles_labels(), fontsize=7, ncols=3, loc="outside lower center")
+    """The picture shows the speed of each way over the rate of the links: a panel for each family of ways."""
+    batch = min(BATCHES)
+    figure, axes = panels(
+        *[("rate of the links (Mbit/s)", f"images/s, {batch} a worker")] * len(FAMILIES), size=(10.0, 4.2)
+    )
+    names = [f"2x2-{rate}-{batch}" for rate in RATES]
+    rates = [read(name).rate / 1e6 for name in names]
+    fastest = max(np.median(speeds(runs, name, way)) for name in names for way in WAYS)
+    for ax, (family, ways) in zip(axes, FAMILIES.items(), strict=True):
+        for way in ("alone", "group", *ways):
+            style = {"alone": {"color": "black", "marker": "", "linewidth": 1}, "group": {"linewidth": 3}}.get(way, {})
+            ax.plot(rates, [np.median(speeds(runs, name, way)) for name in names], label=WAYS[way], **style)
+        ax.set(title=family, xscale="log", ylim=(0, 1.25 * fastest))
+        ax.set_xticks([50, 200, 1000, 10_000], ["50", "200", "1,000", "10,000"])
+        ax.minorticks_off()
+        ax.legend(fontsize=7, loc="upper left")
     return Picture(
         figure,
-        f"Two panels, {len(WAYS)} ways each: images a second over the rate of the links, from 50 Mbit/s to 10 Gbit/s.",
-        "Two workers on each of two hosts (dotted: the cost model). At 50 Mbit/s these are the fastest: "
-        f"{'; '.join(told_best)}.",
+        f"Three panels, one for each family of ways: {', '.join(FAMILIES)}. Each shows images a second over the rate "
+        "of the links, from 50 Mbit/s to 10 Gbit/s, beside the plain way and beside training without exchange.",
+        f"Two workers on each of two hosts, {batch} images for each worker. The thick line is the plain way. The black "
+        "line is no way to train: there each worker trains alone, as if the exchange cost nothing.",
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import medians, panels
+from benchmarks.experiment.plots import BLUE, medians, panels
 from benchmarks.instruments.horovod_launch import on_workers
 from benchmarks.methods.ring_all_reduce import all_reduce_seconds, fit, ring
 from benchmarks.speed.tables import Table, told
@@ -197,7 +197,7 @@ def picture(runs: Runs) -> Picture:
         middle.plot(SIZES, [np.median(_memory(runs, way, size)) for size in SIZES], label=name)
     for size in SIZES:
         reached = [run["epochs"] for run in runs[f"epochs-{size}"] if run["epochs"] is not None]
-        right.plot([size] * len(reached), reached, "o", color="#0b3c5d")
+        right.plot([size] * len(reached), reached, "o", color=BLUE)
     for ax in (left, middle, right):
         ax.set(xticks=SIZES, ylim=(0, None))
     left.legend(fontsize=7)

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import BLUE, GREY, axes
 from benchmarks.speed.tables import Table, told
 from cifar.support.horovodrun import running
 
@@ -131,9 +131,7 @@ def picture(runs: Runs) -> Picture:
     figure, ax = axes("minutes", "", size=(8.0, 0.8 + 0.3 * len(parts)))
     for shift, (variant, label) in enumerate(VARIANTS.items()):
         lengths = [np.median(seconds(runs, variant, name) or [0]) / 60 for name in parts]
-        ax.barh(
-            np.arange(len(parts)) + 0.4 * (shift - 0.5), lengths, 0.38, color=("#888888", "#0b3c5d")[shift], label=label
-        )
+        ax.barh(np.arange(len(parts)) + 0.4 * (shift - 0.5), lengths, 0.38, color=(GREY, BLUE)[shift], label=label)
     ax.set_yticks(range(len(parts)), parts)
     ax.invert_yaxis()
     ax.legend(loc="lower right")

@@ -20,7 +20,7 @@ import numpy as np
 import psutil
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import LOOKS, axes
+from benchmarks.experiment.plots import GREY, LOOKS, axes
 from benchmarks.speed.tables import Table, told
 from cifar.support.horovodrun import running
 from grader.common.contract import WORKERS
@@ -190,7 +190,7 @@ def picture(runs: Runs) -> Picture:
             accuracy = [100 * found for found in one["accuracy"]]
             ax.plot(one["seconds"], accuracy, **LOOKS[at], linewidth=1, label="" if number else name)
     for target in TARGETS:
-        ax.axhline(100 * target, color="#888888", linewidth=0.8, linestyle=":", marker="")
+        ax.axhline(100 * target, color=GREY, linewidth=0.8, linestyle=":", marker="")
     ax.legend(fontsize=8, loc="lower right")
     parts = "; ".join(f"{name}: {_said(times(runs, variant, TARGETS[-1]))}" for variant, (name, _) in PROGRAMS.items())
     return Picture(

@@ -1,77 +1,113 @@
-"""Reads the names that learning platforms give to the files of a bulk download.
+"""Reads whose file it is, and under which name it was handed in, from its path in a learning platform's bulk download.
 
-Moodle makes a folder for each student (`student_id` in import_submissions.py reads its name). The other platforms have
-these forms. `STUDENT` is a name, an account, or both:
+The platforms have these forms:
 
-- Canvas: one flat folder of `lovelaceada_1001_500001_03_name.ipynb`. The numbers are those of the student and of the
-  file. `_LATE_` may stand before them, and `-1` at the end of a name that was handed in again. (Public programs that
-  read these downloads.)
-- Blackboard: one flat folder of `Homework 3_alovelace_attempt_2026-01-31-23-59-07_03_name.ipynb`, with all attempts.
+- Moodle: a folder `Ada Lovelace_5_assignsubmission_file` for each student. The number is the student's in this
+  assignment. (Moodle's own program, `importziplib.php`.)
+- Canvas: one flat folder of `lovelaceada_1001_500001_name.ipynb`. The numbers are those of the student and of the file.
+  `_LATE` may stand before them. A name that is there twice ends in `-1`. A text entry is `lovelaceada_1001_text.html`.
+  Where names are hidden, `anon_AbC12` stands for the student. (Canvas's own program, `content_zipper.rb`.)
+- Blackboard: one flat folder of `Homework 3_alovelace_attempt_2026-01-31-23-59-07_name.ipynb`, with all attempts.
   (The example in nbgrader's documentation of its zip collector.)
 - Brightspace: a folder `1234-5678 - Ada Lovelace - Jan 31, 2026 1159 PM` for each attempt, or `... - 31 January 2026
-  1159 PM`. (Public programs that read these downloads.)
+  1159 PM`, or a file with this beginning. The first number is the student's. (Public programs that read these.)
+- GitHub Classroom: a folder `homework-3-submissions` with a clone `homework-3-ACCOUNT` of each student.
+- Any other form, if the course's configuration has nbgrader's own pattern, `FileNameCollectorPlugin.named_regexp`.
+
+Learners put archives into a download. An archive is like a folder in these paths: `..._my_assignment.zip/train.py`.
 """
 
 import re
-from collections.abc import Iterable
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-CANVAS = re.compile(r"(?P<name>[^_]+)_(?:LATE_)?(?P<user>\d+)_(?P<file>\d+)_(?P<rest>.+)", re.DOTALL)
-BLACKBOARD = re.compile(r".+_(?P<user>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})_(?P<rest>.+)", re.DOTALL)
-BRIGHTSPACE = re.compile(r"\d+-\d+ - (?P<name>.+?) - (?P<time>[\w, ]*\d{4} \d{1,4} [AP]M)", re.DOTALL)
+MOODLE = re.compile(r"(?P<name>.+?)_(?P<user>\d+)_assignsubmission_.*", re.DOTALL)
+CANVAS_FILE = r"((?P<file>\d+)_(?P<rest>.+)|(?P<entry>(text|link)\.html))"
+CANVAS = re.compile(rf"(?P<name>.+?)_(?P<late>LATE_)?(?P<user>\d+)_{CANVAS_FILE}", re.DOTALL)
+CANVAS_HIDDEN = re.compile(rf"(?P<late>LATE_)?anon_(?P<user>\w+?)_{CANVAS_FILE}", re.DOTALL)
+BLACKBOARD = re.compile(
+    r".+?_(?P<user>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(_(?P<rest>.+)|(?P<note>\.txt))", re.DOTALL
+)
+BRIGHTSPACE = re.compile(
+    r"(?P<user>\d+)-\d+ - (?P<name>.+?) - (?P<time>[\w, ]*\d{4} \d{1,4} [AP]M)( - (?P<rest>.+))?", re.DOTALL
+)
+ARCHIVE_ENDING = re.compile(r"\.(zip|tar|tgz|tar\.gz)\Z", re.IGNORECASE)
+CLONES = re.compile(r"(?P<assignment>.+)-submissions", re.DOTALL)
 DAYS = ("%b %d, %Y", "%B %d, %Y", "%d %b %Y", "%d %B %Y")  # how Brightspace writes a day; it depends on the language
-COPY = re.compile(r"(?P<stem>.+?)(?:-\d{1,3}| ?\(\d{1,3}\))(?P<suffix>\.\w+)", re.DOTALL)  # a browser's or Canvas's
+COPY = re.compile(r"(?P<stem>.+?)(?:-Copy|-| ?\()(?P<number>\d{1,3})\)?(?P<suffix>\.\w+)", re.DOTALL)
 
 
 class HandIn(NamedTuple):
-    """A file of a student. `order` tells attempts apart: the greatest is the last. `inner` is the file's own path."""
+    """A student's file.
+
+    `student` is the name that the platform gives. `person` tells students of the same name apart. `inner` is the file's
+    own path. `attempt` is the time at which the attempt was handed in, in a form that can be sorted, or "" if it is not
+    known. `order` is the greater, the later a file of the same attempt was handed in. `late` is the platform's mark.
+    `path` is the whole path, without a folder that is around the class.
+    """
 
     student: str
-    order: str
+    person: str
     inner: PurePosixPath
-
-    @property
-    def place(self) -> PurePosixPath:
-        """Where the file belongs: the student's folder, and the file's own path in it."""
-        return PurePosixPath(self.student) / self.inner
-
-
-def arrange(paths: Iterable[PurePosixPath], names: set[str]) -> dict[PurePosixPath, PurePosixPath | None]:
-    """Return for each path in a platform's form where it belongs: STUDENT/file. An earlier attempt belongs nowhere.
-
-    `names` are the file names that are expected. A copy such as `name-1.ipynb` or `name (1).ipynb` gets such a name
-    back. Paths in another form are not in the result.
-    """
-    found = {path: hand_in for path in paths if (hand_in := _read(path, names))}
-    last: dict[PurePosixPath, PurePosixPath] = {}  # the path of the last attempt, by where it belongs
-    for path in sorted(found, key=lambda path: (found[path].order, str(path))):
-        last[found[path].place] = path
-    return {path: one.place if last[one.place] == path else None for path, one in found.items()}
+    attempt: str = ""
+    order: int = 0
+    late: bool = False
+    path: PurePosixPath = PurePosixPath()
 
 
-def _read(path: PurePosixPath, names: set[str]) -> HandIn | None:
-    """Read a path in a platform's form, at the top or in one folder around all."""
-    if len(path.parts) <= 2:
-        if match := BLACKBOARD.fullmatch(path.name):
-            return HandIn(match["user"], match["time"], _own_name(match["rest"], names))
-        if match := CANVAS.fullmatch(path.name):
-            return HandIn(f"{match['name']}-{match['user']}", match["file"].zfill(20), _own_name(match["rest"], names))
-    for depth, folder in enumerate(path.parts[:2]):
-        match = BRIGHTSPACE.fullmatch(folder)
-        if match and len(path.parts) > depth + 1:
-            *folders, name = path.parts[depth + 1 :]
-            inner = PurePosixPath(*folders, _own_name(name, names))
-            return HandIn(match["name"], _brightspace_time(match["time"]), inner)
+def read(path: PurePosixPath, pattern: re.Pattern | None = None) -> HandIn | None:
+    """Read a path in one of these forms. None if it is in another form. `pattern` is the course's own, or None."""
+    if pattern and (match := pattern.match(str(path)) or pattern.match(path.name)):
+        return _by_pattern(match, path)
+    top, *folders = path.parts
+    if folders and (match := MOODLE.fullmatch(without_archive(top))):
+        return HandIn(match["name"], match["user"], PurePosixPath(*folders))
+    if match := BRIGHTSPACE.fullmatch(top):
+        inner = PurePosixPath(match["rest"] or "", *folders)
+        return HandIn(match["name"], match["user"], inner, _brightspace_time(match["time"])) if inner.parts else None
+    if folders and without_archive(top) == top:
+        return None
+    if match := BLACKBOARD.fullmatch(top):
+        inner = PurePosixPath(match["rest"] or "note.txt", *folders)
+        return HandIn(match["user"], match["user"], inner, match["time"])
+    if match := CANVAS_HIDDEN.fullmatch(top):
+        return _canvas(match, f"anon-{match['user']}", folders)
+    if match := CANVAS.fullmatch(top):
+        return _canvas(match, f"{match['name']}-{match['user']}", folders)
     return None
 
 
-def _own_name(name: str, names: set[str]) -> PurePosixPath:
-    """The name under which a file was handed in, without the mark of a copy."""
-    copy = COPY.fullmatch(name)
-    original = f"{copy['stem']}{copy['suffix']}" if copy else name
-    return PurePosixPath(original if original in names else name)
+def without_archive(name: str) -> str:
+    """A name without the ending of an archive."""
+    return ARCHIVE_ENDING.sub("", name) or name
+
+
+def account(folder: str, top: str) -> str:
+    """The account of a clone that GitHub Classroom made in `folder`, or the clone's own name in another folder."""
+    match = CLONES.fullmatch(folder)
+    return top.removeprefix(f"{match['assignment']}-") if match else top
+
+
+def without_copy_mark(name: str) -> tuple[str, int]:
+    """A file's name without the mark of a copy, such as `-1`, ` (1)` or `-Copy1`, and the copy's number. 0 is none."""
+    match = COPY.fullmatch(name)
+    return (f"{match['stem']}{match['suffix']}", int(match["number"])) if match else (name, 0)
+
+
+def _canvas(match: re.Match, student: str, folders: list[str]) -> HandIn:
+    inner = PurePosixPath(match["rest"] or match["entry"], *folders)
+    return HandIn(student, match["user"], inner, order=int(match["file"] or 0), late=bool(match["late"]))
+
+
+def _by_pattern(match: re.Match, path: PurePosixPath) -> HandIn | None:
+    """Read the groups that nbgrader's zip collector reads. None if the pattern has not found a student and a file."""
+    found = match.groupdict()
+    if not found.get("student_id") or not found.get("file_id"):
+        return None
+    name = found["file_id"]
+    inner = PurePosixPath(name if name.endswith(path.suffix) else f"{name}{path.suffix}")
+    return HandIn(found["student_id"], found["student_id"], inner, found.get("timestamp") or "")
 
 
 def _brightspace_time(text: str) -> str:

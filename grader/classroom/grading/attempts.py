@@ -21,6 +21,15 @@ def number(before: Record | None, submission: StudentSubmission) -> int:
     return before.attempt + (before.source != submission.source)
 
 
+def is_graded(course: Course, grade: Record, submission: StudentSubmission) -> bool:
+    """Whether the submission's attempt was graded. Where the best attempt counts, an earlier one is not graded again.
+
+    A platform's download may hold all attempts each time.
+    """
+    known = grade.sources if course.policy.attempts.best_of else []
+    return submission.source in (grade.source, *known)
+
+
 def is_beyond(course: Course, before: Record | None, submission: StudentSubmission) -> bool:
     """Whether a submission is not graded, because its student has used all attempts."""
     most = course.policy.attempts.best_of
@@ -50,4 +59,4 @@ def keep_earlier(course: Course, before: Record, submission: StudentSubmission, 
         text = f"Attempt {grade.attempt} has {grade.points:g} points. Attempt {before.counted} counts"
         rebuild.add_note(notebook, f"{text}, with {before.points:g}.", NOTE)
         write_whole(path, nbformat.writes(notebook))
-    return before.model_copy(update={"source": submission.source, "attempt": grade.attempt})
+    return before.model_copy(update={"source": submission.source, "attempt": grade.attempt, "sources": grade.sources})

@@ -10,13 +10,14 @@ from rich.console import Console
 from rich.table import Table
 
 from grader.classroom import policy
-from grader.classroom.collecting import student_submission
-from grader.classroom.collecting.import_submissions import import_submissions
+from grader.classroom.collecting import account, student_submission
+from grader.classroom.collecting.downloads import SubmissionImportError
+from grader.classroom.collecting.import_submissions import import_submissions, most_attempts
 from grader.classroom.collecting.student_submission import StudentSubmission
 from grader.classroom.course import Course, CourseError
 from grader.classroom.grading import attempts, rebuild, record
 from grader.classroom.grading.grade_notebook import grade_notebook
-from grader.classroom.grading.gradebook import update_late_penalty
+from grader.classroom.grading.gradebook import set_due_dates, update_late_penalty
 from grader.classroom.grading.programs import ProgramReport, run_programs
 from grader.classroom.grading.record import FOUR_WORKERS, Record
 from grader.common.progress_bar import counting
@@ -56,14 +57,16 @@ def autograde(course: Course, options: AutogradeOptions, console: Console) -> Au
     """Grade a class's submissions. Raises GraderError if grading cannot begin."""
     grading = Autograding(course, options, console)
     grading.check_options()
-    if options.source:
-        grading.take_in(options.source)
-    submissions = grading.read_submissions()
-    if options.force:
-        grading.remove_records(submissions)
-    waiting = grading.without_grade(submissions)
-    if waiting:
-        grading.grade_notebooks(waiting, grading.program_reports(waiting))
+    set_due_dates(course, course.policy)
+    for attempts_taken_in in grading.rounds():
+        if options.source:
+            grading.take_in(options.source, attempts_taken_in)
+        submissions = grading.read_submissions()
+        if options.force:
+            grading.remove_records(submissions)
+        waiting = grading.without_grade(submissions)
+        if waiting:
+            grading.grade_notebooks(waiting, grading.program_reports(waiting))
     grading.update_late_penalties(submissions)
     grading.print_results(submissions)
     return AutogradeResult(grading.failures)
@@ -88,12 +91,28 @@ class Autograding:
         if wanted is not None and wanted not in released:
             raise CourseError(f"no assignment {wanted}; released are: {', '.join(released)}")
 
-    def take_in(self, source: Path) -> None:
-        """Import submissions from a folder or an archive, and print what was not imported."""
-        count, ignored = import_submissions(source, self.course)
-        self._say(f"taken in: {count} submissions")
-        for path in ignored:
-            self._say(f"not taken in: {for_terminal(path, MAX_PATH)}")
+    def rounds(self) -> list[int | None]:
+        """Up to which attempt submissions are taken in and graded, round by round. None stands for all attempts.
+
+        Where the best attempt counts, each attempt of a download is graded. Elsewhere the last one is.
+        """
+        best_of = self.course.policy.attempts.best_of
+        if self.options.source is None or best_of is None or self.options.force:
+            return [None]
+        return list(range(1, min(best_of, most_attempts(self.options.source, self.course)) + 1))
+
+    def take_in(self, source: Path, attempts_taken_in: int | None) -> None:
+        """Import submissions from a folder or an archive. Print and save what became of each file.
+
+        Raises SubmissionImportError if there is no submission.
+        """
+        download = import_submissions(source, self.course, attempts_taken_in)
+        for line in account.lines(download):
+            self._say(line)
+        self._say(f"all files: {account.save(download, self.course)}")
+        if not download.submissions:
+            wanted = f"NAME/{self.course.assignments[0]}.ipynb"
+            raise SubmissionImportError(f"{source} holds no notebook of a released assignment, like {wanted}")
 
     def read_submissions(self) -> list[StudentSubmission]:
         """Read all submissions that the options select. Raises CourseError if there is none."""
@@ -139,10 +158,11 @@ class Autograding:
 
     def _has_current_record(self, submission: StudentSubmission) -> bool:
         grade = record.load(self.course.record(*submission.id))
-        if grade is None or grade.source != submission.source:
+        if grade is None or not attempts.is_graded(self.course, grade, submission):
             return False
-        wanted = (self.options.profile, self.course.policy.program.target)
-        return grade.passed is None or (grade.profile, grade.target) == wanted  # without a program, there is no run
+        program = self.course.policy.program
+        wanted = (self.options.profile, program.target, program.data)
+        return grade.passed is None or grade.run == wanted  # without a program, there is no run
 
     def program_reports(self, waiting: list[StudentSubmission]) -> dict[tuple[str, str], ProgramReport | None]:
         """Run the four-worker programs. A report is None if the grader itself failed on it."""

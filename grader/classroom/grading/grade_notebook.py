@@ -57,11 +57,13 @@ def grade_notebook(
     path = course.record(*submission.id)
     before = record.earlier(path)
     attempt = attempts.number(before, submission)
+    sources = [*(before.sources[: attempt - 1] if before else []), submission.source]
     graded, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - started
     grade = Record(
         source=submission.source, profile=profile, lines=lines, problems=problems, passed=passed, graded=graded,
-        seconds=round(seconds, 2), worth_a_look=look, attempt=attempt, counted=attempt,
-        target=course.policy.program.target, handed_in=submission.timestamp,
+        seconds=round(seconds, 2), worth_a_look=look, attempt=attempt, sources=sources,
+        counted=attempt, target=course.policy.program.target,
+        data=course.policy.program.data, handed_in=submission.timestamp,
     )  # fmt: skip
     if attempts.earlier_counts(course, before, submission, grade):
         grade = attempts.keep_earlier(course, before, submission, grade)
@@ -74,7 +76,7 @@ def grade_notebook(
 def _known_grade_cells(rebuilt: RebuiltNotebook) -> dict[str, NotebookNode]:
     """The cells that earn points, by grade_id. Raises CourseError if the grader cannot judge one of them."""
     cells = rebuild.grade_cells(rebuilt.notebook)
-    unknown = [id for id in cells if id != FOUR_WORKERS and id.removesuffix(CHECK) not in exercises.IDS]
+    unknown = [id for id in cells if id != FOUR_WORKERS and id.removesuffix(CHECK) not in exercises.ids()]
     if unknown:  # nbgrader would give a graded cell without output all its points
         raise CourseError(f"this grader does not know the graded cells {', '.join(unknown)}: give their points by hand")
     return cells

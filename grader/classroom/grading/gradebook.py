@@ -12,6 +12,7 @@ from nbgrader.preprocessors import AssignLatePenalties, SaveAutoGrades
 from grader.classroom.collecting.student_submission import SECRET_FILE, STAMP_FILE, StudentSubmission
 from grader.classroom.course import Course
 from grader.classroom.grading.record import Record
+from grader.classroom.policy import Policy
 from grader.common.atomic_write import write_whole
 
 QUIET = logging.getLogger("grader.nbgrader")  # nbgrader logs every late submission, at every call
@@ -31,6 +32,14 @@ def save_grade(course: Course, submission: StudentSubmission, notebook: Notebook
     write_whole(folder / STAMP_FILE, f"{stamp:%Y-%m-%d %H:%M:%S.%f} UTC")
     write_whole(folder / SECRET_FILE, submission.secret)
     write_whole(folder / f"{assignment}.ipynb", nbformat.writes(notebook))
+
+
+def set_due_dates(course: Course, rules: Policy) -> None:
+    """Enter the policy's due dates of the released assignments. Others stay as they are."""
+    with course.gradebook as gradebook:
+        for name in course.assignments:
+            if due := rules.assignment(name).due:
+                gradebook.update_or_create_assignment(name, duedate=due.astimezone(UTC).replace(tzinfo=None))
 
 
 def update_late_penalty(course: Course, student: str, assignment: str) -> None:

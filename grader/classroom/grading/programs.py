@@ -1,6 +1,7 @@
 """Runs the four-worker programs of a class as one batch, each program once."""
 
 import contextlib
+import hashlib
 import json
 import tempfile
 from collections.abc import Iterator
@@ -36,13 +37,14 @@ def run_programs(
     programs = {submission.student: submission.program for submission in submissions if submission.program}
     if not programs:
         return {}
-    target = course.policy.program.target
-    own_target = "" if target is None else f"-target-{target:g}"
-    output = course.harness / f"{profile}-{GRADER[:12]}{own_target}"  # one journal per kind of run and grader
+    target, data = course.policy.program.target, course.policy.program.data
+    own = "" if target is None else f"-target-{target:g}"
+    own += "" if data is None else f"-data-{hashlib.sha256(data.encode()).hexdigest()[:8]}"
+    output = course.harness / f"{profile}-{GRADER[:12]}{own}"  # one journal per kind of run and grader
     with _as_folders(programs) as folder:
         options = BatchOptions(
             submissions=folder, output=output, profile=profile, key=course.key, scheduler=scheduler, rerun=force,
-            target=target,
+            target=target, data=course.root / data if data else None,
         )  # fmt: skip
         try:
             result = grade_batch(options, console)

@@ -29,8 +29,9 @@ class Record(BaseModel, frozen=True):
 
     `source` is the hash of what was submitted. `passed` says whether the four-worker run passed on `profile`; it is
     None in an assignment without a four-worker program. `worth_a_look` has lines of the program that an instructor may
-    want to read. `attempt` counts what was handed in and graded. `counted` is the attempt whose grade this is, and
-    `handed_in` is its time stamp, in UTC. `target` is the policy's for the four-worker program, or None.
+    want to read. `attempt` counts what was handed in and graded, and `sources` holds the hash of each attempt.
+    `counted` is the attempt whose grade this is, and `handed_in` is its time stamp, in UTC. `target` and `data`
+    are the policy's for the four-worker program, or None.
     """
 
     source: str
@@ -42,8 +43,10 @@ class Record(BaseModel, frozen=True):
     seconds: float
     worth_a_look: list[str] = []
     attempt: int = 1
+    sources: list[str] = []
     counted: int = 1
     target: float | None = None
+    data: str | None = None
     handed_in: datetime | None = None
     schema_: Literal[1] = 1
 
@@ -51,9 +54,14 @@ class Record(BaseModel, frozen=True):
     def points(self) -> float:
         return round(sum(line.points for line in self.lines), 2)
 
+    @property
+    def run(self) -> tuple[str, float | None, str | None]:
+        """What kind of run the four-worker program was judged by."""
+        return self.profile, self.target, self.data
+
     def is_comparable(self, other: "Record") -> bool:
-        """Whether two grades of an assignment come from runs of the same size and target. Exercises have no runs."""
-        return self.passed is None or (self.profile, self.target) == (other.profile, other.target)
+        """Whether two grades of an assignment come from runs of the same kind. Exercises have no runs."""
+        return self.passed is None or self.run == other.run
 
 
 def load(path: Path) -> Record | None:

@@ -15,20 +15,21 @@ from grader.common.progress_bar import counting
 
 @dataclass(frozen=True)
 class FeedbackResult:
-    """How many pages there are, and one message per page or release that failed."""
+    """The students and assignments that have a page, and one message per page or release that failed."""
 
-    pages: int
+    pages: list[tuple[str, str]]
     failures: list[str]
 
 
 def release_feedback(course: Course, console: Console) -> FeedbackResult:
     """Make the pages of all graded submissions, and release them. Raises CourseError before the first release."""
     course.check()
-    graded, failures = course.graded, []
+    graded, pages, failures = course.graded, [], []
     with counting(console) as bar:
         for student, assignment in bar.track(graded, description="feedback"):
-            failures += _failure(make_page, course, student, assignment)
-    pages = len(graded) - len(failures)
+            failed = _failure(make_page, course, student, assignment)
+            failures += failed
+            pages += [] if failed else [(student, assignment)]
     for assignment in sorted({assignment for _, assignment in graded}):
         failures += _failure(_release, course, assignment)
     return FeedbackResult(pages, failures)

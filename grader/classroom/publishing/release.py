@@ -11,6 +11,7 @@ from nbgrader.utils import is_grade
 
 from grader.classroom import policy
 from grader.classroom.course import CONFIG, Course, check_api_result
+from grader.classroom.grading import gradebook
 from grader.common.atomic_write import write_whole
 from grader.notebooks import build
 
@@ -18,19 +19,41 @@ from grader.notebooks import build
 def release(course: Course, solutions: Path) -> list[str]:
     """Release the assignments that are new or have changed, and return their names.
 
-    Raises CourseError if nbgrader refuses one, and build.LessonError if a lesson cannot be built.
+    The course's policy says which lessons belong to the course, and when their assignments are due. An assignment that
+    was released and does not belong to it any more is withdrawn, unless somebody has submitted it.
+
+    Raises CourseError if nbgrader refuses one, PolicyError, and build.LessonError if a lesson cannot be built.
     """
-    notebooks = {path.stem: graded_notebook(path) for path in build.lessons(solutions)}
-    sources = {name: build.text(notebook) for name, notebook in notebooks.items() if notebook}
+    texts = build.lessons(solutions)
     course.root.mkdir(parents=True, exist_ok=True)
     for template in (Path(__file__).with_name(CONFIG), Path(policy.__file__).with_name(policy.FILE)):
         if not (course.root / template.name).exists():
             shutil.copy(template, course.root)
     course.create_key()
+    names = [path.stem for path in texts]
+    rules = policy.load(course.root, [*names, *course.assignments])
+    if unknown := rules.unknown_lessons(names):
+        raise policy.PolicyError(f"{policy.FILE}: no lesson {', '.join(unknown)}; there are: {', '.join(names)}")
+    notebooks = {path.stem: graded_notebook(path) for path in texts if rules.is_chosen(path.stem)}
+    sources = {name: build.text(notebook) for name, notebook in notebooks.items() if notebook}
     changed = [name for name, text in sources.items() if not _is_released(course, name, text)]
     for name in changed:
         _release(course, name, sources[name])
+    for name in set(names).intersection(course.assignments) - set(sources):
+        _withdraw(course, name)
+    gradebook.set_due_dates(course, rules)
     return changed
+
+
+def _withdraw(course: Course, name: str) -> None:
+    """Take back an assignment that nobody has submitted."""
+    if any(course.root.glob(f"submitted/*/{name}")):
+        return
+    course.api.unrelease(name)
+    with course.gradebook as book:
+        book.remove_assignment(name)
+    for step in ("source", "release"):
+        shutil.rmtree(course.folder(step, ".", name), ignore_errors=True)
 
 
 def graded_notebook(path: Path) -> NotebookNode | None:

@@ -8,6 +8,7 @@ import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from cifar.support import palette
 from grader.classroom.course import Course
 from grader.classroom.grading import record
 from grader.classroom.grading.record import FOUR_WORKERS, Record
@@ -172,7 +173,7 @@ def _picture(cell: Cell) -> Markup:
     """A histogram of the students' points, as a picture inside the page."""
     figure = Figure(figsize=(4.2, 1.7), layout="constrained")
     ax = figure.subplots()
-    ax.hist(cell.points, bins=BINS, range=(0, cell.max), color="#0b3c5d", edgecolor="white")
+    ax.hist(cell.points, bins=BINS, range=(0, cell.max), color=palette.WORKERS[0].line, edgecolor="white")
     ax.set(xlabel="points", ylabel="learners", xlim=(0, cell.max))
     ax.yaxis.get_major_locator().set_params(integer=True)
     ax.spines[["top", "right"]].set_visible(False)

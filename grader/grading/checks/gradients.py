@@ -108,7 +108,8 @@ def _invented(evidence: Evidence) -> Finding | None:
         return Finding(0, seen, "Leave the observer, its files and its lines alone.")
     if audit.computed < MIN_AUDITED and evidence.run.status == 0:
         seen = f"the gradients of {audit.computed} updates could be computed again, of {MIN_AUDITED} that are needed"
-        return Finding(0, seen, ONE_BATCH)
+        named = any(update.images for worker in evidence.workers for update in worker.updates)
+        return Finding(0, seen, ONE_BATCH if named else NO_TRAINING_IMAGES)
     if audit.fitting < MIN_FITTING * audit.computed:
         unfit = audit.computed - audit.fitting
         seen = f"at {unfit} of {audit.computed} audited updates the gradients do not fit the images"
@@ -125,6 +126,7 @@ def _too_short_for_an_audit(evidence: Evidence) -> bool:
 
 
 ONE_BATCH = "Train ResNet9(width=16) as one module, and fetch at each update the images that it uses."
+NO_TRAINING_IMAGES = "No update uses training images. The grader computes gradients again of these images alone."
 
 
 def same_start(evidence: Evidence) -> Finding:

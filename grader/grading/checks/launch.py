@@ -5,7 +5,7 @@ from collections import Counter
 from grader.common.contract import WORKERS
 from grader.common.text import in_words
 from grader.grading.checks.finding import Finding
-from grader.grading.error_messages import UNEVEN, WAITED, last_error
+from grader.grading.error_messages import IN_AN_UPDATE, UNEVEN, WAITED, last_error
 from grader.grading.evidence import Evidence
 
 
@@ -33,7 +33,7 @@ def ends(evidence: Evidence) -> Finding:
         return Finding(0, seen, evidence.run.stopped)
     if evidence.run.status != 0:
         said = last_error(evidence.log)
-        advice = " ".join(filter(None, [said, _of_waiting(WAITED in said, counts, evidence.profile.updates())]))
+        advice = " ".join(filter(None, [said, _of_waiting(WAITED in said, counts, evidence)]))
         return Finding(0, f"{seen}; exit status {evidence.run.status}", advice)
     if not evidence.ended_well():
         return Finding(0, f"{seen}; not every worker came to the end of its program", "Let the program end by itself.")
@@ -42,12 +42,12 @@ def ends(evidence: Evidence) -> Finding:
     return Finding(1, seen)
 
 
-def _of_waiting(waited: bool, counts: list[int], updates: int) -> str:
+def _of_waiting(waited: bool, counts: list[int], evidence: Evidence) -> str:
     """What to change if workers made different numbers of updates, or still waited for another one as it ended.
 
-    `counts` are the updates of each worker. `updates` are those of a whole run.
+    `counts` are the updates of each worker. One that waits in an update has not made it.
     """
-    if waited and set(counts) == {updates}:
+    if waited and set(counts) == {evidence.profile.updates()} and not IN_AN_UPDATE.search(evidence.log):
         return AFTER_TRAINING
     return UNEVEN if waited or len(set(counts)) > 1 else ""
 

@@ -1,4 +1,6 @@
-"""The course's colours. Each colour has one meaning, in drawings, figures, the live view and the grade card.
+"""The course's colours. Each colour has one meaning in drawings, the live view and the grade card.
+
+Plots that show no workers use the workers' colours for their lines, and say beside each line what it is.
 
 The fills of the four workers go from dark to light, so they can be told apart in grey print and by people who are
 colour-blind. Contrasts are those of the Web Content Accessibility Guidelines 2.2: text has at least 4.5, lines 3.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.classroom.collecting import import_submissions, student_submission
+from grader.classroom.collecting import account, downloads, import_submissions, student_submission, students
 from grader.classroom.course import Course
 from tests.support.files import as_folder, as_zip
 
@@ -28,7 +28,14 @@ FILES = {
 def course(tmp_path: Path) -> Course:
     """Return a course with one released assignment. It has as much of a course as the import needs."""
     (tmp_path / "work" / "release" / NAME).mkdir(parents=True)
+    (tmp_path / "work" / "nbgrader_config.py").write_text("c = get_config()\n")
     return Course(tmp_path / "work")
+
+
+def not_graded(download: import_submissions.Download) -> dict[str, str]:
+    """Return the reasons of the files that are not graded."""
+    told = zip(download.names, download.fates, strict=True)
+    return {name: fate.reason for name, fate in told if account.state(fate) == account.NOT_GRADED}
 
 
 def tarred(path: Path, files: dict[str, bytes]) -> Path:
@@ -42,7 +49,9 @@ def tarred(path: Path, files: dict[str, bytes]) -> Path:
 
 @pytest.mark.parametrize("pack", [as_folder, as_zip, tarred])
 def test_a_folder_or_archive_becomes_nbgraders_folders(course: Course, tmp_path: Path, pack: Callable):
-    assert import_submissions.import_submissions(pack(tmp_path / "handed-in", FILES), course) == (3, [f"ada/{NAME}.py"])
+    download = import_submissions.import_submissions(pack(tmp_path / "handed-in", FILES), course)
+    assert len(download.submissions) == 3
+    assert set(not_graded(download)) == {f"ada/{NAME}.py", f"bob/{NAME}/timestamp.txt"}
     assert set(student_submission.find_submissions(course)) == {("Zoe-Made-Up", NAME), ("ada", NAME), ("bob", NAME)}
     bob = student_submission.read_submission(course, "bob", NAME)
     assert (bob.notebook, bob.program) == (NOTEBOOK, {"train.py": b"print()"})
@@ -52,18 +61,19 @@ def test_a_folder_or_archive_becomes_nbgraders_folders(course: Course, tmp_path:
     assert not list(course.root.rglob(f"{NAME}.py"))
 
 
-def test_two_names_with_the_same_id_are_refused(course: Course, tmp_path: Path):
-    source = as_folder(tmp_path / "in", {f"a b/{NAME}.ipynb": NOTEBOOK, f"a-b/{NAME}.ipynb": NOTEBOOK})
-    with pytest.raises(import_submissions.SubmissionImportError, match="'a b' and 'a-b' would both be the student a-b"):
-        import_submissions.import_submissions(source, course)
-    assert not (course.root / "submitted").exists()
+def test_two_names_with_the_same_id_are_named_and_all_others_are_taken_in(course: Course, tmp_path: Path):
+    names = [f"{who}/{NAME}.ipynb" for who in ("a b", "a-b", "ada")]
+    download = import_submissions.import_submissions(as_folder(tmp_path / "in", dict.fromkeys(names, NOTEBOOK)), course)
+    reason = "'a b' and 'a-b' would be the same student a-b; rename their folders or files"
+    assert not_graded(download) == dict.fromkeys(names[:2], reason)
+    assert list(student_submission.find_submissions(course)) == [("ada", NAME)]
 
 
 def test_the_highest_of_several_notebooks_counts(course: Course, tmp_path: Path):
     files = {f"ada/old/{NAME}.ipynb": b"old", f"ada/{NAME}.ipynb": b"new", f"ada/z/y/{NAME}.ipynb": b"older"}
-    count, ignored = import_submissions.import_submissions(as_folder(tmp_path / "in", files), course)
-    assert count == 1
-    assert sorted(ignored) == [f"ada/old/{NAME}.ipynb", f"ada/z/y/{NAME}.ipynb"]
+    download = import_submissions.import_submissions(as_folder(tmp_path / "in", files), course)
+    reason = f"another notebook of this assignment counts, '{NAME}.ipynb'"
+    assert not_graded(download) == {f"ada/old/{NAME}.ipynb": reason, f"ada/z/y/{NAME}.ipynb": reason}
     assert student_submission.read_submission(course, "ada", NAME).notebook == b"new"
 
 
@@ -72,27 +82,99 @@ def test_moodles_numbers_distinguish_students_within_one_archive(course: Course,
     import_submissions.import_submissions(
         as_zip(tmp_path / "a.zip", {first.format("file"): NOTEBOOK, first.format("onlinetext"): NOTEBOOK}), course
     )
-    import_submissions.import_submissions(as_zip(tmp_path / "b.zip", {second.format("file"): NOTEBOOK}), course)
     assert list(student_submission.find_submissions(course)) == [("Ada-L", NAME)]
-    with pytest.raises(import_submissions.SubmissionImportError, match="would both be the student Ada-L"):
-        import_submissions.import_submissions(
-            as_zip(tmp_path / "c.zip", {first.format("file"): NOTEBOOK, second.format("file"): NOTEBOOK}), course
-        )
+    later = import_submissions.import_submissions(as_zip(tmp_path / "b.zip", {second.format("file"): b"6"}), course)
+    reason = (
+        "a student Ada-L with the number 5 has handed in before, and this one has 6; rename the folders of one of them"
+    )
+    assert not_graded(later) == {second.format("file"): reason}, "a namesake's work is not replaced"
+    both = {first.format("file"): b"5", second.format("file"): b"6", f"Bob_7_assignsubmission_file/{NAME}.ipynb": b""}
+    download = import_submissions.import_submissions(as_zip(tmp_path / "c.zip", both), course)
+    reason = "'Ada L (5)' and 'Ada L (6)' would be the same student Ada-L; rename their folders or files"
+    assert not_graded(download) == dict.fromkeys(list(both)[:2], reason)
+    assert student_submission.read_submission(course, "Ada-L", NAME).notebook == NOTEBOOK, "the earlier one stays"
 
 
 @pytest.mark.parametrize("pack", [as_folder, as_zip])
 def test_a_folder_around_the_whole_class_is_ignored(course: Course, tmp_path: Path, pack: Callable):
     files = {f"class/{name}/{NAME}.ipynb": NOTEBOOK for name in ("ada", "bob")} | {"__MACOSX/class/x.ipynb": b""}
-    assert import_submissions.import_submissions(pack(tmp_path / "in", files), course) == (2, [])
+    download = import_submissions.import_submissions(pack(tmp_path / "in", files), course)
+    assert not_graded(download) == {"__MACOSX/class/x.ipynb": "a tool made it, like git, Jupyter or macOS"}
     assert list(student_submission.find_submissions(course)) == [("ada", NAME), ("bob", NAME)]
 
 
-def test_work_under_another_name_is_reported(course: Course, tmp_path: Path):
-    names = [f"bob/{NAME} (1).ipynb", f"eve/{NAME}.zip", f"ada/{NAME}-Copy1.ipynb"]
-    files = {f"ada/{NAME}.ipynb": NOTEBOOK, "ada/.ipynb_checkpoints/x.ipynb": b""} | dict.fromkeys(names, b"")
-    count, ignored = import_submissions.import_submissions(as_zip(tmp_path / "in", files), course)
-    assert count == 1
-    assert sorted(ignored) == sorted(names)
+def test_each_file_that_is_not_graded_has_a_reason(course: Course, tmp_path: Path):
+    files = {
+        f"ada/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}-Copy1.ipynb": b"", "ada/.ipynb_checkpoints/x.ipynb": b"",
+        "bob/06_tecniques.ipynb": b"", "bob/diary.ipynb": b"", "bob/photo.png": b"", "cy/work.rar": b"",
+        f"eve/{NAME}.zip": b"no zip", "loose.ipynb": b"", "fay/net.py": b"",
+    }  # fmt: skip
+    download = import_submissions.import_submissions(as_zip(tmp_path / "in", files), course)
+    assert download.submissions == [("ada", NAME)]
+    assert not_graded(download) == {
+        f"ada/{NAME}-Copy1.ipynb": f"another notebook of this assignment counts, '{NAME}.ipynb'",
+        "ada/.ipynb_checkpoints/x.ipynb": "a tool made it, like git, Jupyter or macOS",
+        "bob/06_tecniques.ipynb": f"no assignment has the name '06_tecniques.ipynb'; if {NAME}.ipynb is meant, "
+        "give it that name in the download, and repeat the command",
+        "bob/diary.ipynb": "no assignment has the name 'diary.ipynb'",
+        "bob/photo.png": "only the notebook and the program are graded",
+        "cy/work.rar": "ask for a .zip in its place, or unpack it",
+        f"eve/{NAME}.zip": "it is no .zip, .tar or .tar.gz archive",
+        "loose.ipynb": "it lies in no student's folder; put it into a folder with the student's name",
+        "fay/net.py": f"a program is graded together with {NAME}.ipynb, which is not there",
+    }
+
+
+@pytest.mark.parametrize("name", [f"{NAME} (1).ipynb", f"{NAME}(2).ipynb", f"{NAME}-1.ipynb", f"{NAME}-Copy1.ipynb"])
+def test_a_copy_counts_if_there_is_nothing_else(course: Course, tmp_path: Path, name: str):
+    source = as_folder(tmp_path / "in", {f"ada/{name}": NOTEBOOK, f"bob/{NAME}.ipynb": NOTEBOOK})
+    assert not_graded(import_submissions.import_submissions(source, course)) == {}
+    assert student_submission.read_submission(course, "ada", NAME).notebook == NOTEBOOK
+
+
+@pytest.mark.parametrize("pack", [as_zip, tarred])
+def test_archives_that_learners_handed_in_are_opened(course: Course, tmp_path: Path, pack: Callable):
+    inner = {f"work/{NAME}.ipynb": NOTEBOOK, "work/my_assignment/train.py": b"1", "work/my_assignment/net/a.py": b"2"}
+    ending = "zip" if pack is as_zip else "tar.gz"
+    packed = pack(tmp_path / f"packed.{ending}", inner).read_bytes()
+    program = pack(tmp_path / f"program.{ending}", {"train.py": b"3"}).read_bytes()
+    files = {
+        f"ada.{ending}": packed,
+        f"bob/all.{ending}": packed,
+        f"cy/{NAME}.ipynb": NOTEBOOK,
+        f"cy/p.{ending}": program,
+    }
+    download = import_submissions.import_submissions(as_folder(tmp_path / "in", files), course)
+    assert not_graded(download) == {}
+    found = {who: student_submission.read_submission(course, who, NAME) for who in ("ada", "bob", "cy")}
+    whole = {"train.py": b"1", "net/a.py": b"2"}
+    assert {who: one.program for who, one in found.items()} == {"ada": whole, "bob": whole, "cy": {"train.py": b"3"}}
+    assert {one.notebook for one in found.values()} == {NOTEBOOK}
+
+
+def test_a_learners_archive_cannot_fill_the_memory_or_lead_out(course: Course, tmp_path: Path):
+    bomb = as_zip(tmp_path / "bomb.zip", {f"{NAME}.ipynb": bytes(30 * 2**20)}).read_bytes()
+    many = as_zip(tmp_path / "many.zip", {f"{n}.py": b"" for n in range(1200)}).read_bytes()
+    evil = as_zip(tmp_path / "evil.zip", {f"../../{NAME}.ipynb": NOTEBOOK}).read_bytes()
+    files = {"ada/bomb.zip": bomb, "bob/many.zip": many, "eve/evil.zip": evil, f"cy/{NAME}.ipynb": NOTEBOOK}
+    reasons = not_graded(import_submissions.import_submissions(as_folder(tmp_path / "in", files), course))
+    too_much = "it holds more than 1,000 files or 16,777,216 bytes; ask for the notebook and the program only"
+    assert reasons == {
+        "ada/bomb.zip": too_much, "bob/many.zip": too_much,
+        f"eve/evil.zip/../../{NAME}.ipynb": "its path leads out of the download",
+    }  # fmt: skip
+    assert {path.relative_to(tmp_path).parts[0] for path in tmp_path.rglob("*.ipynb")} == {"work", "in"}
+
+
+def test_a_damaged_file_of_an_archive_costs_this_file_only(course: Course, tmp_path: Path):
+    archive = as_zip(tmp_path / "in.zip", {f"ada/{NAME}.ipynb": b"a" * 100, f"bob/{NAME}.ipynb": NOTEBOOK})
+    content = bytearray(archive.read_bytes())
+    start = content.index(f"ada/{NAME}.ipynb".encode()) + len(f"ada/{NAME}.ipynb")
+    content[start] ^= 0xFF
+    archive.write_bytes(content)
+    download = import_submissions.import_submissions(archive, course)
+    assert not_graded(download) == {f"ada/{NAME}.ipynb": "it cannot be read; ask for it again"}
+    assert student_submission.read_submission(course, "bob", NAME).notebook == NOTEBOOK
 
 
 @pytest.mark.parametrize("pack", [as_zip, tarred])
@@ -118,14 +200,15 @@ def test_links_and_devices_in_an_archive_are_ignored(course: Course, tmp_path: P
             member = tarfile.TarInfo(name)
             member.type, member.linkname = kind, "/etc/passwd"
             archive.addfile(member)
-    with pytest.raises(import_submissions.SubmissionImportError, match="holds no notebook"):
-        import_submissions.import_submissions(path, course)
+    download = import_submissions.import_submissions(path, course)
+    assert download.submissions == []
+    assert set(not_graded(download).values()) == {"it is a link, and links are not followed", "it is no regular file"}
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\3\4" + b"\0" * 100, b"\x1f\x8b" + b"\0" * 50, b"text"])
 def test_a_damaged_archive_is_reported_in_one_line(course: Course, tmp_path: Path, content: bytes):
     (tmp_path / "in.zip").write_bytes(content)
-    with pytest.raises(import_submissions.SubmissionImportError) as error:
+    with pytest.raises(downloads.SubmissionImportError) as error:
         import_submissions.import_submissions(tmp_path / "in.zip", course)
     assert "\n" not in str(error.value)
 
@@ -148,7 +231,7 @@ def test_an_archive_bomb_is_read_up_to_a_limit(course: Course, tmp_path: Path):
     ],
 )  # fmt: skip
 def test_a_students_id_has_plain_characters_only(name: str, student: str):
-    assert import_submissions.student_id(name).startswith(student)
+    assert students.student_id(name).startswith(student)
     assert student_submission.STUDENT.fullmatch(student)
 
 
@@ -208,7 +291,13 @@ def test_an_unwritable_file_does_not_stop_the_import(course: Course, tmp_path: P
         f"peggy/{NAME}.ipynb": NOTEBOOK, **{f"peggy/my_assignment/{n}": b"" for n in range(1500)},
     }  # fmt: skip
     archive = as_zip(tmp_path / "class.zip", files)
-    assert import_submissions.import_submissions(archive, course)[0] == 6
+    download = import_submissions.import_submissions(archive, course)
+    assert len(download.submissions) == 6
+    reasons = set(not_graded(download).values())
+    assert {
+        "its name cannot be written; ask for another name",
+        "the student handed in more than 1,000 files",
+    } <= reasons
     for student in ("ada", "eve", "mallory", "peggy"):
         assert (course.folder("submitted", student, NAME) / f"{NAME}.ipynb").read_bytes() == NOTEBOOK
 
@@ -216,7 +305,7 @@ def test_an_unwritable_file_does_not_stop_the_import(course: Course, tmp_path: P
 def test_a_submission_without_writable_files_still_counts(course: Course, tmp_path: Path):
     """The notebook's folder is a file here. The submission is graded like one without a notebook."""
     files = {f"eve/{NAME}.ipynb/{NAME}.ipynb": NOTEBOOK, f"ada/{NAME}.ipynb": NOTEBOOK}
-    assert import_submissions.import_submissions(as_zip(tmp_path / "class.zip", files), course)[0] == 2
+    assert len(import_submissions.import_submissions(as_zip(tmp_path / "class.zip", files), course).submissions) == 2
 
 
 def test_a_program_belongs_to_the_assignment_that_asks_for_one_and_is_named_without_it(tmp_path: Path):
@@ -224,13 +313,19 @@ def test_a_program_belongs_to_the_assignment_that_asks_for_one_and_is_named_with
         folder = tmp_path / "work" / "release" / name
         folder.mkdir(parents=True)
         (folder / f"{name}.ipynb").write_text(content)
+    (tmp_path / "work" / "nbgrader_config.py").write_text("c = get_config()\n")
     course, program = Course(tmp_path / "work"), "my_assignment/train.py"
     files = {"ada/03_by_hand.ipynb": NOTEBOOK, f"ada/{program}": b"lost?", "bob/08_assignment.ipynb": NOTEBOOK}
     files |= {"bob/03_by_hand.ipynb": NOTEBOOK, f"bob/{program}": b"bob's"}
-    count, ignored = import_submissions.import_submissions(as_folder(tmp_path / "in", files), course)
-    assert (count, ignored) == (3, [f"ada/{program}"])
+    files |= {f"cy/{program}": b"cy's, alone"}
+    download = import_submissions.import_submissions(as_folder(tmp_path / "in", files), course)
+    reason = "a program is graded together with 08_assignment.ipynb, which is not there"
+    assert not_graded(download) == {f"ada/{program}": reason}
     programs = {one: student_submission.read_submission(course, *one).program for one in
                 student_submission.find_submissions(course)}  # fmt: skip
     assert programs == {
         ("ada", "03_by_hand"): {}, ("bob", "03_by_hand"): {}, ("bob", "08_assignment"): {"train.py": b"bob's"},
+        ("cy", "08_assignment"): {"train.py": b"cy's, alone"},
     }  # fmt: skip
+    released = course.folder("release", ".", "08_assignment") / "08_assignment.ipynb"
+    assert student_submission.read_submission(course, "cy", "08_assignment").notebook == released.read_bytes()

@@ -10,13 +10,16 @@ import pytest
 from nbgrader.api import Gradebook
 from rich.console import Console
 
+from cifar import data
 from grader.__main__ import main
 from grader.classroom import policy
 from grader.classroom.course import Course
 from grader.classroom.grading import attempts, record
 from grader.classroom.grading.autograde import AutogradeOptions, autograde
 from grader.classroom.policy import Policy, PolicyError
+from grader.classroom.publishing import release
 from grader.classroom.publishing.export import export
+from grader.notebooks.build import SOLUTIONS
 from tests.grader.classroom.conftest import Graded, copy, points
 from tests.grader.exercises.test_sandboxed import PLAIN
 from tests.support import synthetic_class
@@ -233,15 +236,48 @@ def test_an_extension_of_nobody_is_named(graded: Graded, tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_another_target_is_that_of_the_program(graded: Graded, tmp_path: Path):
-    """The programs run again, because the harness judges them by the target. One student's program is enough."""
+def test_another_target_and_other_data_are_those_of_the_program(graded: Graded, tmp_path: Path, cifar10: Path):
+    """The programs run again, because the harness judges them by both. One student's program is enough."""
+    train, test = (data.Split(one.name, one.images.rot90(dims=(2, 3)), one.labels) for one in data.load(cifar10))
+    data.save(tmp_path / "turned", train, test)
     course = copy(graded, tmp_path / "work")
     program = synthetic_class.PROGRAM
     for number in range(1, 6):
         shutil.rmtree(course.root / "submitted" / synthetic_class.name(number))
     assert record.load(course.record(RIGHT, program)).passed
-    (course.root / policy.FILE).write_text("[program]\ntarget = 0.99\n")
+    (course.root / policy.FILE).write_text(f"[program]\ntarget = 0.99\ndata = '{tmp_path / 'turned'}'\n")
     said = graded_again(course)
-    (report,) = course.harness.glob("*-target-0.99/*/report.json")
+    (report,) = course.harness.glob("*-target-0.99-data-*/*/report.json")
     assert "the target is 99.00 %" in report.read_text()
+    assert str(tmp_path / "turned") in (report.parents[1] / "journal.jsonl").read_text()
     assert not record.load(course.record(RIGHT, program)).passed and "points before" in said
+
+
+def test_the_policy_chooses_lessons_and_says_when_they_are_due(tmp_path: Path):
+    course = Course(tmp_path / "work")
+    course.root.mkdir()
+    path = course.root / policy.FILE
+    path.write_text(
+        'lessons = ["00", "02", "06_techniques", "13"]\n[assignments.02_one_worker]\ndue = 2026-03-01T23:59:00+01:00'
+    )
+    assert release.release(course, SOLUTIONS) == ["02_one_worker", "06_techniques"]
+    assert course.assignments == ["02_one_worker", "06_techniques"]
+    with course.gradebook as gradebook:
+        assert gradebook.find_assignment("02_one_worker").duedate == datetime(2026, 3, 1, 22, 59)
+        assert gradebook.find_assignment("06_techniques").duedate is None
+    course.folder("submitted", "ada", "02_one_worker").mkdir(parents=True)
+    path.write_text('lessons = ["01"]')
+    assert release.release(Course(course.root), SOLUTIONS) == ["01_gradient_descent_and_noise"]
+    assert course.assignments == ["01_gradient_descent_and_noise", "02_one_worker"], "somebody has submitted 02"
+    with course.gradebook as gradebook:
+        assert {one.name for one in gradebook.assignments} == set(course.assignments)
+    path.write_text('lessons = ["31"]')
+    with pytest.raises(PolicyError, match=r"policy\.toml: no lesson 31; there are: 00_start_here, 01_grad"):
+        release.release(Course(course.root), SOLUTIONS)
+
+
+def test_the_learners_copy_has_the_chosen_lessons(tmp_path: Path):
+    (tmp_path / policy.FILE).write_text('lessons = ["00", "02", "13"]')
+    assert main(["handout", str(tmp_path / "copy"), "--course", str(tmp_path)]) == 0
+    names = {path.name[:2] for path in (tmp_path / "copy" / "notebooks").glob("*.ipynb")}
+    assert names == {"00", "02", "13", "98", "99"}

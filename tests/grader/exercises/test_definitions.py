@@ -26,7 +26,7 @@ from grader.sandbox.guest_scripts.call_functions import UnfitError, called, plai
 from tests.conftest import REPOSITORY
 
 KEYS = [f"key {number}" for number in range(12)]
-COMPARED = [id for id in exercises.IDS if isinstance(exercises.get(id), Compared)]
+COMPARED = [id for id in exercises.ids() if isinstance(exercises.get(id), Compared)]
 UNCITED = {
     "step_time",
     "pipeline_rate",
@@ -45,7 +45,7 @@ def mistake_of(id: str, name: str) -> exercises.Mistake:
     return next(mistake for mistake in exercises.get(id).mistakes if mistake.name == name)
 
 
-@pytest.mark.parametrize("id", exercises.IDS)
+@pytest.mark.parametrize("id", exercises.ids())
 def test_an_exercise_is_whole(id: str):
     exercise = exercises.get(id)
     names = [name.split(":")[0].strip() for name in exercise.signature.partition("(")[2].partition(")")[0].split(", ")]
@@ -63,7 +63,7 @@ def test_an_unknown_exercise_is_a_key_error():
         exercises.get("unknown")
 
 
-@pytest.mark.parametrize("id", exercises.IDS)
+@pytest.mark.parametrize("id", exercises.ids())
 def test_the_key_decides_all_test_cases(id: str):
     drawn = {key: test_cases.draw(exercises.get(id), key) for key in [*KEYS, test_cases.PUBLIC_KEY]}
     assert drawn[KEYS[0]] == test_cases.draw(exercises.get(id), KEYS[0])
@@ -176,7 +176,7 @@ def test_one_answer_to_all_calls_is_shown_with_a_call_that_needs_another():
     assert text.count("expected: ") == 1 and "expected: 'identical shards'" in text
 
 
-@pytest.mark.parametrize("id", exercises.IDS)
+@pytest.mark.parametrize("id", exercises.ids())
 @pytest.mark.parametrize("answer", [1, 1.0, "no broadcast", [0], [], True])
 def test_a_function_that_always_answers_alike_gets_nothing(id: str, answer: object):
     result = judged(id, lambda *arguments: answer)
@@ -188,7 +188,7 @@ def test_a_function_that_always_fails_gets_nothing(error: type):
     def fail(*arguments: object):
         raise error("not yet")
 
-    for id in exercises.IDS:
+    for id in exercises.ids():
         result = judged(id, fail)
         assert (
             result.points == 0
@@ -499,7 +499,7 @@ def test_the_public_test_cases_are_up_to_date():
     assert test_cases.PUBLIC.read_text() == test_cases.public_text(), "run: python -m grader.exercises"
 
 
-@pytest.mark.parametrize("id", exercises.IDS)
+@pytest.mark.parametrize("id", exercises.ids())
 def test_the_public_suite_is_the_drawn_one(id: str):
     exercise, public = exercises.get(id), test_cases.public(id)
     examples = 1 if id in COMPARED else 0
@@ -518,7 +518,7 @@ def test_nbgraders_validate_shows_what_is_wrong(tmp_path: Path):
     path = tmp_path / "notebook.ipynb"
     nbformat.write(new_notebook(cells=cells, metadata={"kernelspec": {"name": "python3", "display_name": ""}}), path)
     (failed,) = Validator().validate(str(path))["failed"]
-    assert "ok    the example: 1 of 1" in failed["raw_error"]
+    assert "ok    the example: 1 of 1 calls" in failed["raw_error"]
     assert "The last, smaller batch of a shard makes an update, too: round up." in failed["raw_error"]
 
 
@@ -566,7 +566,7 @@ def test_a_learners_copy_needs_no_reference(tmp_path: Path):
 
 
 def test_only_an_exercise_without_answers_is_judged_by_its_properties():
-    checked = [exercises.get(id) for id in exercises.IDS if id not in COMPARED]
+    checked = [exercises.get(id) for id in exercises.ids() if id not in COMPARED]
     assert all(isinstance(exercise, Checked) for exercise in checked)
     assert [exercise.id for exercise in checked] == ["shard_indices"]
 

@@ -315,7 +315,7 @@ def points(results: dict[str, scoring.Score]) -> dict[str, float]:
     return {id: result.points for id, result in results.items()}
 
 
-ALL = {id: exercises.get(id).points for id in exercises.IDS}
+ALL = {id: exercises.get(id).points for id in exercises.ids()}
 
 
 @pytest.mark.parametrize("cells", [PLAIN, ARRAYS], ids=["plain", "arrays"])
@@ -513,7 +513,7 @@ def test_an_attack_on_what_asks_gains_nothing(attack: str, monkeypatch):
 
 # These tests are about everything that can come out of the sandbox.
 
-SUITES = [test_cases.draw(exercises.get(id), "a key") for id in exercises.IDS]
+SUITES = [test_cases.draw(exercises.get(id), "a key") for id in exercises.ids()]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(), inner, max_size=3),
@@ -533,7 +533,7 @@ ANSWERS = st.lists(st.lists((OUTCOMES | JSON).map(json.dumps) | st.text() | JSON
 @example(json.dumps([[json.dumps({"value": [5e-324] * 2000})] * 30] * len(SUITES)).encode())
 def test_whatever_comes_out_of_the_sandbox_is_a_clear_result_without_points(content: bytes):
     results = sandboxed.score(SUITES, content)
-    assert [result.id for result in results] == list(exercises.IDS)
+    assert [result.id for result in results] == list(exercises.ids())
     assert all(is_clear(result) for result in results)
     assert all(result.points < result.max for result in results)
 

@@ -319,6 +319,16 @@ def test_a_consequence_of_a_crash_is_not_its_cause():
 
 
 @pytest.mark.parametrize(
+    ("images", "advice"), [([1, 2], "fetch at each update the images"), ([], "No update uses training images.")]
+)
+def test_an_audit_without_gradients_says_whether_training_images_are_missing(images: list[int], advice: str):
+    made = workers(lambda rank, update: {"images": images})
+    result = judged(right_run(workers=made, audit=Audit(asked=20, unclear=20)))
+    (row,) = [row for row in result.rows if row.id == "averaged"]
+    assert row.status == "unmet" and advice in row.message
+
+
+@pytest.mark.parametrize(
     ("reason", "advice"),
     [
         ("model.pt was not written", "On rank 0, after training"),
@@ -334,11 +344,19 @@ def test_the_advice_on_a_checkpoint_fits_what_is_wrong_with_it(reason: str, advi
     assert row.seen == reason and advice in row.message
 
 
+IN_STEP = '[3]<stderr>:  File "/venv/horovod/torch/optimizer.py", line 249, in synchronize\n'
+
+
 @pytest.mark.parametrize(
-    ("left_out", "advice"), [(0, "a call after the training"), (1, "give each equally many batches")]
+    ("left_out", "place", "advice"),
+    [
+        (0, "", "a call after the training"),
+        (0, IN_STEP, "give each equally many batches"),
+        (1, "", "give each equally many batches"),
+    ],
 )
-def test_a_worker_that_waited_is_told_whether_updates_are_missing(left_out: int, advice: str):
-    log = "[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of ..."
+def test_a_worker_that_waited_is_told_whether_it_waited_in_an_update(left_out: int, place: str, advice: str):
+    log = f"{place}[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on ..."
     made = [shorter(worker, PROFILE.updates() - left_out) for worker in workers()]
     result = judged(right_run(workers=made, run=run(status=1), log=log))
     (row,) = [row for row in result.rows if row.id == "ends"]

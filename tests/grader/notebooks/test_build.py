@@ -164,7 +164,7 @@ def test_no_learners_copy_has_an_answer_or_a_hidden_test(lesson: Path):
 def test_no_learners_copy_has_a_line_of_the_graders_references(lesson: Path):
     lines = {line.strip() for cell in build.learner(lesson).cells for line in cell.source.splitlines()}
     outside, _ = parts(lesson.read_text())
-    for exercise in map(exercises.get, exercises.IDS):
+    for exercise in map(exercises.get, exercises.ids()):
         if isinstance(exercise, Compared):
             body = ast.parse(inspect.getsource(exercise.reference)).body[0].body
             secret = {line.strip() for part in body[1:] for line in ast.unparse(part).splitlines()}
@@ -184,7 +184,7 @@ def test_the_committed_notebooks_are_what_the_lessons_build_to():
     assert build.stale(build.SOLUTIONS, build.NOTEBOOKS) == [], "run: python -m grader build"
 
 
-@pytest.mark.parametrize("id", exercises.IDS)
+@pytest.mark.parametrize("id", exercises.ids())
 def test_a_statement_reads_in_a_notebook_as_it_was_written(id: str):
     """No part of a statement is taken for emphasis, a tag, a formula or a list by accident."""
     statement = exercises.get(id).statement

@@ -9,7 +9,7 @@ import pytest
 
 from grader.common.contract import WORKERS
 from grader.run import challenger
-from grader.run.challenger import Challenger, draw_updates, name_network
+from grader.run.challenger import Challenger, Question, draw_updates, name_network
 from grader.run.hooks.grader_observer.log_format import DONE_FILE, KEPT_UPDATES, answer_file, question_file
 from grader.sandbox.run_paths import RunPaths
 from tests.conftest import until
@@ -34,6 +34,14 @@ def write(paths: RunPaths, updates: int, *last: dict) -> None:
     ]
     for rank in range(WORKERS):
         paths.worker_log(rank).write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def give(paths: RunPaths, question: Question, content: bytes) -> Path:
+    """Write the answer to a question as the observer does: the file appears whole. Return its path."""
+    answer = paths.observe / answer_file(question.worker, question.number)
+    part = answer.with_name(f"{answer.name}.part")
+    part.write_bytes(content)
+    return part.rename(answer)
 
 
 def questions(paths: RunPaths) -> list[Path]:
@@ -70,8 +78,7 @@ def test_an_answer_is_taken_and_its_file_removed(paths: RunPaths):
     asking = Challenger(paths.challenges, paths, 60)
     until(lambda: asking.questions, 20)
     first = asking.questions[0]
-    answer = paths.observe / answer_file(first.worker, first.number)
-    answer.write_bytes(b"weights")
+    answer = give(paths, first, b"weights")
     until(lambda: first.answer, 20)
     until(lambda: not answer.exists(), 20)
     asking.close()
@@ -83,7 +90,7 @@ def test_an_answer_that_is_too_long_is_none(paths: RunPaths):
     asking = Challenger(paths.challenges, paths, 60)
     until(lambda: asking.questions, 20)
     first = asking.questions[0]
-    (paths.observe / answer_file(first.worker, first.number)).write_bytes(bytes(asking.answer_bytes + 1))
+    give(paths, first, bytes(asking.answer_bytes + 1))
     time.sleep(3 * challenger.LOOK_SECONDS)
     asking.close()
     assert first.answer is None

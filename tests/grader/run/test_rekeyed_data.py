@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 
 from cifar import data, download
@@ -37,3 +38,16 @@ def test_a_rekeyed_folder_loads_like_any_other(rekeyed, tmp_path: Path):
     train, test = data.load(tmp_path / "data")
     assert (len(train), len(test)) == (1000, 200)
     assert download.faults(tmp_path / "data") == []
+
+
+def test_data_of_ones_own_must_be_whole_and_have_enough_images(cifar10: Path, tmp_path: Path):
+    train, test = (data.Split(one.name, one.images[:100], one.labels[:100]) for one in data.load(cifar10))
+    data.save(tmp_path / "own", train, test)
+    assert rekeyed_data.folder(tmp_path / "own") == tmp_path / "own"
+    with pytest.raises(rekeyed_data.DataError, match="has 100 training and 100 test images; this profile needs 1,000"):
+        rekeyed_data.rekey(tmp_path / "own", "a key", train_images=1000, test_images=100)
+    (tmp_path / "own" / download.TEST_FILE).write_bytes(b"")
+    with pytest.raises(rekeyed_data.DataError, match=r"is no data folder, .*: test_batch\.bin is corrupt"):
+        rekeyed_data.folder(tmp_path / "own")
+    with pytest.raises(rekeyed_data.DataError, match=r"manifest\.json is missing"):
+        rekeyed_data.folder(tmp_path)

@@ -93,12 +93,13 @@ EXERCISE = Compared(
     title="Estimate the gradient noise scale",
     signature="noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big: float) -> float",
     statement="""\
-norm2_small is the squared length of a gradient that was averaged over small_batch images, norm2_big of one that was
-averaged over big_batch images. In the mean over many batches, the squared length is |G|^2 + tr(Sigma) / B for a batch
-of B images: G is the gradient over all images, Sigma the covariance of the images' gradients.
+`norm2_small` is the squared length of a gradient that was averaged over `small_batch` images. `norm2_big` is that of
+one that was averaged over `big_batch` images. In the mean over many batches of B images, the squared length is
+`|G|^2 + tr(Sigma) / B`. Here `|G|^2` is the squared length of the gradient of all images, and `tr(Sigma)` is the noise
+of a single image.
 
-Estimate |G|^2 and tr(Sigma) from the two, and return the simple noise scale tr(Sigma) / |G|^2, in images. In all test
-cases big_batch is larger than small_batch, and the estimate of |G|^2 is positive.
+You have two such equations. Solve them for `|G|^2` and for `tr(Sigma)`. Return the noise scale `tr(Sigma) / |G|^2`, in
+images. In all test cases `big_batch` is larger than `small_batch`, and your estimate of `|G|^2` is positive.
 
 McCandlish et al. 2018 (arXiv:1812.06162), appendix A.1.""",
     example=(64, 256, 3.0, 1.5),

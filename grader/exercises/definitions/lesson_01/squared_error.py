@@ -104,12 +104,12 @@ EXERCISE = Compared(
     title="The squared error of a batch's gradient",
     signature="squared_error(gradients: list[list[float]], batch: int) -> float",
     statement="""\
-gradients[i] is the gradient of example i, a list of numbers, equally long for all examples. `batch` examples are drawn
-from them at random, each draw from all of them, so that an example may be drawn several times (and batch may be larger
-than their number). The mean of the drawn gradients estimates the mean gradient of all examples.
+`gradients[i]` is the gradient of image i, a list of numbers. It is equally long for all images. We draw `batch` images
+at random. An image may be drawn several times, so `batch` may be larger than their number. The mean of the drawn
+gradients estimates the mean gradient of all images.
 
-Return the expected squared distance between the two, in the mean over all possible draws: a number, computed without
-drawing anything. The squared distance of two lists is the sum of the squared differences of their numbers.
+Return the expected squared distance between the two. That is the mean over all possible draws, so nothing has to be
+drawn. The squared distance of two lists is the sum of the squared differences of their numbers.
 
 McCandlish et al. 2018 (arXiv:1812.06162), section 2.2.""",
     example=([[1.0], [3.0]], 2),

@@ -58,12 +58,12 @@ MISTAKES = (
     ),
     Mistake("wrong sign", _wrong_sign, "What you send in a step is what came in the step before: one number lower."),
     Mistake("always added", _always_added, "In the second half complete sums come: they replace what is there."),
-    Mistake("late", _late, "The first half has N - 1 steps, 0 to N - 2: step N - 1 replaces already."),
+    Mistake("late", _late, "The first half has K - 1 steps, 0 to K - 2: step K - 1 replaces already."),
     Mistake(
         "restarted", _restarted,
         "The second half does not begin again with chunk `rank`: a worker passes on the chunk that it completed last.",
     ),
-    Mistake("negative", _negative, "Chunks are numbered 0 to N - 1, round the ring: take the rest of division by N."),
+    Mistake("negative", _negative, "Chunks are numbered 0 to K - 1, round the ring: take the rest of division by K."),
 )  # fmt: skip
 
 
@@ -88,12 +88,8 @@ EXERCISE = Compared(
     title="A worker's part in a ring all-reduce",
     signature="ring_plan(rank: int, step: int, size: int) -> tuple[int, int, bool]",
     statement="""\
-N = `size` workers stand in a ring. N is 2 or more. Each worker holds a vector that is cut into the chunks 0 to N - 1.
-In each step every worker sends one chunk to worker (rank + 1) mod N, and gets one from worker (rank - 1) mod N. In step
-0 worker `rank` sends chunk `rank`. In each later step it passes on the chunk that it got in the step before.
-
-The first half has the N - 1 steps 0 to N - 2. In these a worker adds what comes to its own chunk of that number. The
-second half has the N - 1 steps N - 1 to 2N - 3. In these what comes is complete, and replaces the worker's own chunk.
+The rules are those of the section "A ring". Now one worker must work out its own part, in both halves. There are
+K = `size` workers, at least 2. Steps 0 to K - 2 add. Steps K - 1 to 2K - 3 replace.
 
 Return three things for worker `rank` in step `step`: the number of the chunk that it sends, the number of the chunk
 that it gets, and whether it adds (True or False).

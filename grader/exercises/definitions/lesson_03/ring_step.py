@@ -137,15 +137,13 @@ EXERCISE = Compared(
     title="One step of ring all-reduce",
     signature="ring_step(chunks: list[list[list[float]]], step: int) -> list[list[list[float]]]",
     statement="""\
-N workers each hold a vector that is cut into N chunks. N is 2 or more. chunks[r][c] is chunk c of worker r, a list of
-numbers. Chunks with the same c are equally long on all workers. Chunks with another c may have another length.
+The rules are those of the section "A ring". There are K workers, at least 2. Each cuts its vector into K chunks.
+`chunks[r][c]` is chunk c of worker r, a list of numbers. Chunks with the same c are equally long on all workers. Chunks
+with another c may have another length.
 
-The first half of ring all-reduce (reduce-scatter) has the steps 0, 1, ... N - 2. In each step all workers send at the
-same time, and each sends one chunk to its neighbour, worker (r + 1) mod N. In step 0 worker r sends chunk r. In each
-later step it sends the chunk that it got in the step before. The neighbour adds what comes, number by number, to its
-own chunk of the same c. Nothing else changes. A sender keeps what it sent.
-
-chunks is what the workers hold just before step `step`. Return what they hold after this one step, in the same form.
+`chunks` is what the workers hold just before step `step` of the first half, which has the steps 0 to K - 2. Return what
+they hold after this one step, in the same form. The neighbour of worker r is worker (r + 1) mod K. A sender keeps what
+it sent.
 
 Sergeev and Del Balso 2018 (arXiv:1802.05799), section 3; Patarasuk and Yuan 2009 (JPDC 69).""",
     example=([[[1], [2]], [[10], [20]]], 0),

@@ -165,7 +165,8 @@ symptoms holds what was measured:
   epoch may leave out up to 3 % of the images, because the last, smaller batches are left out.
 - distinct_images: how many different images these were
 - start_hashes: a list of texts, a hash of each worker's weights before the first update
-- base_rate: the learning rate that suits one worker. The right rate of several workers is base_rate * workers.
+- base_rate: the learning rate that suits one worker. Notebook 05 explains why several workers may use a higher one.
+  Here you need one rule: a right program goes up to base_rate * workers, and one that scales twice goes higher.
 - first_rate, top_rate: the rate at the first update, and the highest rate of the run
 - test_images: the number of images in the test set
 - tested_images: the number of images on which the reported accuracy was measured. If the workers do not divide the test

@@ -115,13 +115,11 @@ EXERCISE = Compared(
         "old_rate: float, new_rate: float) -> list[float]"
     ),
     statement="""\
-There are two ways to write SGD with momentum. One keeps the rate outside: u becomes momentum * u + gradient, then
-rate * u is taken off the weight. The other keeps it inside the velocity v = rate * u: v becomes momentum * v + rate *
-gradient, then v is taken off the weight. With a constant rate they do the same.
+Here the velocity contains the rate, as in the second form of the lesson: the velocity v becomes momentum * v + rate *
+gradient, and then v is taken off the weight. Up to now the rate was `old_rate`, so `velocity` contains `old_rate`.
 
-Up to now the rate was old_rate, and `velocity` is a velocity of the second kind. From this update on the rate is
-new_rate. Make one update of the second kind, with the correction of the velocity by which it does just what the first
-kind would do; return [new weight, new velocity]. With the rate unchanged nothing is to be corrected.
+First correct `velocity`, so that it contains `new_rate`. Then make one update with `new_rate`. Return [new weight, new
+velocity]. The weight must be the one that PyTorch's SGD reaches, whose velocity does not contain the rate.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, "Momentum correction".""",
     example=(1.0, 0.5, 1.0, 0.5, 0.25, 0.5),

@@ -1,0 +1,157 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3 (ipykernel)
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 15 Lab of lesson 05: the path of an epoch, and sharpness
+#
+# **After this notebook you will be able to** say how far the weights get in an epoch with more workers, compute how
+# sharp a minimum is, and say what a comparison of sharpness leaves open.
+#
+# **Time:** {{minutes_15}} minutes, besides the waiting for its run. **Builds on:** 01 and 05.
+#
+# This is a lab: derivations and an experiment that belong to lesson 05, and that no later lesson needs.
+
+# %% tags=["parameters"]
+workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
+
+# %%
+import numpy as np
+
+from benchmarks.claims.lesson_05 import c15_path_of_an_epoch as c15
+from lessons import axes, live, saved, show
+
+batch = 64  # images of a worker in an update
+
+# %% [markdown]
+# ## How far the weights get
+#
+# In lesson 05 each image counts less when there are more workers. To see it in a formula, look at the way that the
+# weights go in one epoch, with plain SGD, rate $\eta$, and $N$ images in global batches of $Kb$:
+#
+# $$ w_{\text{end}} - w_{\text{start}} = -\sum_{t=1}^{N/(Kb)} \eta\, \hat g_t
+#    = -\frac{\eta}{Kb} \sum_{i=1}^{N} \nabla \ell_i(w_{t(i)}). $$
+#
+# Each image's own gradient enters once, with the weight $\eta / (Kb)$. Leave the rate as it is and double the workers:
+# every image's influence is halved. This is the claim. It can be measured by the **path** of an epoch, the sum of the
+# lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
+#
+# How fast should the path shrink with more workers? Two things shorten it. There are $K$ times fewer updates. And each
+# update contains less noise, so it is shorter. If noise is small, only the first one counts, and the path is $K$ times
+# shorter. If noise is large, both count, and the path is $K \sqrt K$ times shorter.
+#
+# The formula for all cases starts from the squared length of a batch's gradient. On average it is that of the true
+# gradient $g$ plus noise. The noise of a single image has the mean squared length $\operatorname{tr} \Sigma$, and a
+# batch of $Kb$ images has $Kb$ times less (notebook 01). So
+#
+# $$ \text{path} \approx \frac{N}{Kb}\, \eta \sqrt{\lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{Kb}}
+#    = \frac{N \eta \lVert g \rVert}{Kb} \sqrt{1 + \frac{\mathcal B}{Kb}},
+#    \qquad \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
+#
+# There is the noise scale $\mathcal B$ again. Let us see what it does:
+
+# %%
+figure, ax = axes("workers", "path of an epoch, relative to one worker")
+sizes = np.array(c15.SIZES)
+for noise_scale in (1, 64, 10_000):
+    path = np.sqrt(1 + noise_scale / (sizes * batch)) / sizes
+    ax.loglog(sizes, path / path[0], label=f"noise scale {noise_scale:,}")
+ax.set_xticks(sizes, sizes)
+ax.minorticks_off()
+ax.legend()
+steep = np.log(path[-1] / path[0]) / np.log(sizes[-1])
+show(
+    figure,
+    "Three falling lines on logarithmic axes: the larger the noise scale, the steeper the line.",
+    f"What the formula says for {batch} images a worker. Without noise the slope is -1; drowned in noise, {steep:.2f}.",
+)
+
+# %% [markdown]
+# So, *for the same* $\lVert g \rVert$, the path shrinks at least as fast as $1/K$. If noise dominates, the path shrinks
+# as $1 / K^{1.5}$. The faster fall is no loss, because averaging has only removed noise that pointed nowhere.
+#
+# **What to look at:** the slope of SGD's line beside $1/K$. And Adam's (Kingma and Ba 2014, arXiv:1412.6980): it
+# divides a running mean of the gradient by a running root mean square of it, so an update does not get shorter when the
+# gradient does. Where does that put its slope?
+
+# %%
+runs = live("C15", device=device, seed=seed)
+# %%
+result = saved("C15")
+# %% [markdown]
+# In the saved runs SGD's path falls as the number of workers to the power {{c15_sgd}}, and Adam's to the power
+# {{c15_adam}}. So both fall a little more slowly than $1/K$. A slope steeper than -1 would show noise that was averaged
+# away, and these runs do not show that. After an epoch of fewer updates a run is at an earlier stage, where gradients
+# can be longer. This makes the slope flatter. Your own run is short, so its slope can be another one. Do not read the
+# noise scale from it.
+#
+# ## How sharp is a minimum?
+#
+# **Sharpness** is the curvature of the loss in its steepest direction. Near a minimum the loss is about
+# $L(w + v) \approx L(w) + \tfrac12 v^\top H v$. Here $H$ is the **Hessian**, the matrix of second derivatives. Its
+# largest eigenvalue is the curvature in the steepest direction.
+#
+# For half a million weights $H$ would have $10^{11}$ entries, so nobody stores it. But we can multiply it by a vector:
+# the product $Hv$ is the gradient of the number $g \cdot v$ (Pearlmutter 1994). Multiply a random vector by $H$ again
+# and again. It turns towards the direction with the largest eigenvalue (largest in size, whatever its sign), and its
+# length grows by this eigenvalue each time. Here it is on a matrix that we can look at:
+
+# %%
+import torch
+
+from benchmarks.methods.hessian import largest_eigenvalue
+
+matrix = torch.tensor([[4.0, 1.0, 0.0], [1.0, 3.0, 1.0], [0.0, 1.0, 2.0]])
+vector = torch.ones(3)
+for step in range(6):
+    vector = matrix @ vector / vector.norm()
+    print(f"after {step + 1} products the vector is {vector.norm():.4f} times as long as before")
+print(f"largest eigenvalue: {torch.linalg.eigvalsh(matrix)[-1]:.4f}")
+print(f"benchmarks/methods/hessian.py finds {largest_eigenvalue(lambda v: matrix @ v, torch.ones(3)):.4f}")
+
+# %% [markdown]
+# Our function stops as soon as a product changes the estimate by less than one per cent. So its answer is a little
+# smaller than the true one. This is exact enough to compare networks. Lesson 05 shows what it finds for them.
+#
+# ### What a comparison leaves open
+#
+# Lesson 05 names three things to keep in mind. Here are two more, and the reason for one of them.
+#
+# - **Sharpness depends on the rate.** A large rate cannot rest in a very steep valley: it jumps from one side to the
+#   other, and out. Gradient descent with all images and the rate $\eta$ cannot stay where the largest eigenvalue is much
+#   above $2/\eta$. (With momentum $m$ the limit is $2(1+m)/\eta$.) For much of training it stays near this limit (Cohen
+#   et al. 2021, arXiv:2103.00065). Noise shakes a small batch out of steep places even sooner. All runs of lesson 05
+#   have one rate, so they cannot tell what another rate would do.
+# - **Sharpness depends on how you write the network.** With ReLU, multiply one layer by 10 and divide the next by 10.
+#   The function is the same, and the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). Batch normalisation has
+#   the same effect: the weights before it can grow, the function stays, and the eigenvalue falls. So sharpness can
+#   accompany bad generalisation without being its cause.
+# - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
+#   predicted probabilities. They go to zero as the network becomes sure of its training images. That is why lesson 05
+#   prints the training losses beside the eigenvalues.
+#
+# In these measurements the network was in evaluation mode, so batch normalisation used its stored statistics.
+#
+# ## Summary
+#
+# - At a fixed rate the path of an epoch shrinks about as $1/K$ with the number of workers $K$.
+# - Sharpness is the largest eigenvalue of the Hessian. Products of the Hessian with a vector are enough to find it.
+# - Sharpness changes with the rate, with the loss, and with the way in which a network is written.
+#
+# <details><summary>Question: you double the workers, and the path of an epoch falls to almost exactly half. What does
+# that tell you of the noise scale?</summary>
+#
+# Little. *If* the gradient itself is as long as before, noise is already small in the gradient of the batch. But a run
+# of fewer updates is at an earlier stage, where gradients can be longer, and that hides what averaging takes away.
+# Measure the noise scale itself (notebook 01). (With Adam it tells you less still: noise does not make its updates
+# longer in the first place.)
+#
+# </details>
