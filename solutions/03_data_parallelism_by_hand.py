@@ -47,8 +47,7 @@ from lessons import axes, compare, explore, live, panels, saved, show, torchrun
 # time. Is the training then twice as fast?
 #
 # In the next experiment each worker has one core of this machine for itself. Think of the core as its GPU. First one
-# worker trains alone on one core. Then two workers train on two cores, and exchange their gradients in each update. We
-# claim that two workers are at least 1.5 times as fast as one.
+# worker trains alone on one core. Then two workers train on two cores, and exchange their gradients in each update.
 #
 # **Guess first.** How many images will two workers manage while one manages 100? Write a number into the next cell.
 
@@ -160,7 +159,8 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
 # Batch normalisation computes the mean and the standard deviation of the images in its batch. It subtracts the mean,
 # and divides by the standard deviation. So each image changes the result of the others.
 #
-# Two lines lie near the bottom, at about $10^{-15}$, which is rounding. Look for the one that does not.
+# **What to look at:** a double has about 16 digits, so rounding gives a difference of about $10^{-15}$. Which of the
+# three networks lie there? Guess before you run it.
 
 # %%
 runs = live("C01", device=device, seed=seed)
@@ -235,17 +235,28 @@ torchrun(hello, workers)
 # %% [markdown]
 # The lines come in any order. Each worker has a process id of its own, and shares no memory with the rest.
 #
-# The **rank** of a worker is its number, from 0 on. `isend` begins to send, and the program goes on. `recv` waits until
-# a message has come. If all workers first called `send`, which waits until the message is taken, each could wait for a
-# neighbour that is itself still sending. Nobody could go on. This is a **deadlock**. A test with small messages can
-# hide it. A small message may fit into a buffer of the system, and then `send` returns at once. A large message does
-# not fit, so `send` waits until the neighbour takes it. Here a worker gives up after a minute of waiting, and the error
-# says where. The next program uses `send`, and it is safe there: the server receives while the workers send.
+# The **rank** of a worker is its number, from 0 on. The program uses three calls:
+#
+# - `isend` begins to send, and the program goes on. `sending.wait()` then waits until it is sent.
+# - `recv` waits until a message has come.
+# - `send`, which the next program uses, waits until the message is taken.
+#
+# Why not `send` here? All workers would send first, and each would wait for a neighbour that is itself still sending.
+# Nobody could go on. This is a **deadlock**.
+#
+# <details><summary>Why does a test with small messages not show this deadlock?</summary>
+#
+# A small message may fit into a buffer of the system, and then `send` returns at once. A large message does not fit, so
+# `send` waits until the neighbour takes it. In this course a worker gives up after a minute of waiting, and the error
+# says where.
+#
+# </details>
 #
 # ## A parameter server
 #
 # One process is the **parameter server**, or server for short. The workers send it their gradients. It averages them,
-# and sends the mean back. Here worker 0 does this beside its own work.
+# and sends the mean back. Here worker 0 does this beside its own work. The workers use `send`, and this is safe: while
+# they send, the server receives.
 #
 # This is the simplest case: one server, and all workers wait for it. The first large clusters for deep learning had
 # many servers, and each held a part of the weights (Dean and others 2012; Li and others 2014). Dean's workers did not
@@ -335,15 +346,15 @@ def ring_step(chunks, step):
 # %%
 def draw(ax, numbers, step):
     size = len(numbers)
-    ax.imshow(numbers, cmap="Greys", vmin=0, vmax=size)
+    ax.imshow(numbers.T, cmap="Greys", vmin=0, vmax=size)
     ax.set(title=f"after step {step}" if step >= 0 else "before", xticks=range(size), yticks=range(size))
     ax.grid(False)
-    for (row, column), number in np.ndenumerate(numbers):
-        ax.text(column, row, f"{number:.0f}", ha="center", va="center", color="white" if number > size / 2 else "black")
+    for (worker, chunk), number in np.ndenumerate(numbers):
+        ax.text(worker, chunk, f"{number:.0f}", ha="center", va="center", color="white" if number > size / 2 else "black")
 
 
 state = [[[1.0] for _ in range(workers)] for _ in range(workers)]
-figure, every = panels(*[("chunk", "worker")] * workers, size=(8, 2.6))
+figure, every = panels(*[("worker", "chunk")] * workers, size=(8, 2.6))
 for step, ax in enumerate(every, -1):
     state = ring_step(state, step) if step >= 0 else state
     draw(ax, np.array(state)[:, :, 0], step)
@@ -352,7 +363,8 @@ for step, ax in enumerate(every, -1):
 complete = int((np.array(state)[:, :, 0] == workers).sum())
 show(
     figure,
-    f"Grids of chunks by worker, one after each step; the numbers grow along diagonals until {complete} are {workers}.",
+    f"A grid after each step, with a column for each worker and a row for each chunk. The numbers grow along diagonals "
+    f"until {complete} are {workers}.",
     f"After {workers - 1} steps {complete} chunks are complete, one on each of {workers} workers.",
 )
 
@@ -406,7 +418,7 @@ def traffic(scheme, workers, gradient_bytes):
 # ## How long does an exchange take?
 #
 # Each message costs a fixed time, also an empty one. This is the **latency** $\alpha$. Each byte costs a further time
-# $\beta$, and $1/\beta$ is the **bandwidth**. So a message of $n$ bytes takes about $\alpha + \beta n$ seconds.
+# $\beta$, and $1/\beta$ is the **bandwidth**. So a message of $m$ bytes takes about $\alpha + \beta m$ seconds.
 #
 # Count the messages of an exchange. In a ring each worker sends $2(K-1)$ messages of $N/K$ bytes, one after the other.
 # A single server receives $K-1$ messages of $N$ bytes, and sends as many. Take 2 MB of gradients, a latency of 0.1 ms,
@@ -423,14 +435,15 @@ for count in (2, 4, 16, 64, 256):
 
 # %% [markdown]
 # With few workers the bytes decide. In a ring they take at most $2 \beta N$, which is 32 ms here. With many workers the
-# messages are short, and the latency decides. It grows with the number of workers. Lesson 09 fits this model to several
-# **hosts**, which are computers in one network.
+# messages are short, and the latencies decide. Each latency stays the same, but there are more and more messages.
+# Lesson 09 fits this model to several **hosts**, which are computers in one network.
 #
 # ## Training with both
 #
 # This is a whole training loop. It takes this worker's shard of one shuffle of CIFAR-10, and makes 16 updates of plain
 # SGD. The global batch has 128 images, so each of $K$ workers has 128 / $K$. The line `mean(vector)` makes the loop
-# distributed. In a single process this mean has nothing to do, so we can run that process here, in the notebook.
+# distributed. It writes the mean of all workers into `vector`, in place of the worker's own gradient. In a single
+# process this mean has nothing to do, so we can run that process here, in the notebook.
 
 
 # %%
@@ -477,7 +490,8 @@ torchrun(both_ways, workers, seed, images, needs=[gradient, server_mean, ring_pl
 
 # %% [markdown]
 # Compare the bytes with your formula. A worker receives in the ring as much as it sends. With a server, worker 0
-# receives one gradient from each of the others.
+# receives one gradient from each of the others. The system counts a little more than your formula, because the workers
+# also exchange the loss, and each message has a header.
 
 # %%
 gradient_bytes = sum(parameter.nbytes for parameter in net.parameters())

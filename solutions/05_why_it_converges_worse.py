@@ -37,12 +37,14 @@ from lessons import compare, horovodrun, panels, saved, show
 # %% [markdown]
 # ## "My accuracy is lower now"
 #
-# You train a small network with one worker. It reaches {{c04_one}} %. Then you start four workers with the same
-# program, and wait a quarter of the time. The network is worse. You try it again with another seed. It is worse again.
-# What went wrong?
+# The course began with numbers of this kind. One GPU reached 86 % on CIFAR-10. Two reached 84 % in half the time, and
+# somebody concluded that averaging gradients costs accuracy.
 #
-# **Guess first.** Write one letter and one number into the next cell. By how many points (per cent of the test images)
-# is the network worse? And who did it?
+# We did the same with a small network. One worker reaches {{c04_one}} %. Four workers, each with a GPU of its own,
+# would need only a quarter of the time. But their network is worse. It is worse with other seeds, too. What went wrong?
+#
+# **Guess first.** Who did it? Choose one of these four. And by how many points (per cent of the test images) is the
+# network worse? Write this number into the next cell.
 #
 # - (a) Averaging the gradients loses information.
 # - (b) The workers see the wrong images.
@@ -50,7 +52,7 @@ from lessons import compare, horovodrun, panels, saved, show
 # - (d) It is bad luck.
 
 # %%
-letter, my_guess = "?", None  # a letter, and a number of points, such as 10
+my_guess = None  # a number of points, such as 10
 
 # %% [markdown]
 # ### Steps and epochs
@@ -99,12 +101,12 @@ compare("four_workers", my_guess)
 # ### When this does not hold
 #
 # With two workers no difference was seen at equal epochs. If there is one, it is smaller than the spread of these runs.
+# (The two GPUs of the story had lost two points, with another network and another recipe. They, too, had made half as
+# many updates as the one.)
+#
 # At a constant rate, in the other two panels, runs differ more from seed to seed. There the noise shakes the weights
 # until the end, and a larger batch is shaken less. That favours several workers, so it hides a part of what they lose.
 # With a rate that falls to zero, as in most recipes, the last steps are tiny, and all runs come to rest.
-#
-# The course began with numbers of this kind. One GPU reached 86 % on CIFAR-10. Two reached 84 % in half the time, and
-# somebody concluded that averaging gradients costs accuracy. Those two GPUs had made half as many updates.
 #
 # How was this measured? Accuracies do not depend on who waits for whom. So one process computes what $K$ workers would
 # compute: each worker's part in turn, with its own random numbers and batch statistics, and then one update with the
@@ -146,9 +148,10 @@ show(
 
 # %% [markdown]
 # Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
-# times?* On the right: *how good is it after so many steps?* The **running statistics** of batch normalisation, which
-# tests use in place of a batch's own, follow the weights slowly. After few updates they still contain much of their
-# starting values. So the first points are lower than the network deserves, above all those of several workers.
+# times?* On the right: *how good is it after so many steps?* A test of a network with batch normalisation uses
+# **running statistics**: means over the batches of the last updates. At the start of training they have made-up values,
+# and after few updates these values are still a part of the mean. So the first points are lower than the network
+# deserves, above all those of several workers.
 #
 # Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the
 # run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is
@@ -223,9 +226,9 @@ for name, parts in (("shards of one shuffle", sharded), ("no sharding, equal see
 #
 # ## The schedule that came four times too late
 #
-# Most recipes let the rate fall during training: halve it after so many epochs, say. A program counts updates.
-# Someone once worked out that 10 epochs are 3,910 updates of 128 images, and wrote `if update == 3910`. Now four
-# workers make a quarter of the updates an epoch. Update 3,910 comes in epoch 40, if it comes at all.
+# Most recipes let the rate fall during training: halve it after so many epochs, say. A program counts updates. Someone
+# once worked out that 10 epochs are 3,910 updates of 128 images, and wrote `if update == 3910`. Now four workers make a
+# quarter of the updates an epoch. Update 3,910 comes in the fortieth epoch, if it comes at all.
 #
 # So the rule is: write schedules in epochs, and let the program work out the updates from the size of the *global*
 # batch.
@@ -296,15 +299,22 @@ result = saved("C06")
 # scaling rule** (Krizhevsky 2014, arXiv:1404.5997; Goyal et al. 2017, arXiv:1706.02677). $K$ small steps and one step
 # that is $K$ times as long end up in nearly the same place, as long as the gradient does not change much on the way.
 #
-# It cannot go on for ever. Without any noise at all there is still a best rate: beyond it a step overshoots the valley.
-# In a valley with curvature $h$, a step multiplies the distance from the bottom by $1 - \eta h$. If $\eta$ is larger
-# than $2/h$, each step lands farther away, on the other side, and the loss grows with every step. For a quadratic
-# valley with noise in the gradient, the rate that gains most in a step is
+# It cannot go on for ever. In a valley with curvature $h$, a step multiplies the distance from the bottom by
+# $1 - \eta h$. If $\eta$ is larger than $2/h$, each step lands farther away, on the other side, and the loss grows with
+# every step. So even without any noise there is a best rate. Call it $\eta_{\max}$.
+#
+# A gradient of few images is noisy, and then the best rate is lower. Let $\mathcal B$ be the critical batch size of
+# notebook 01. For a quadratic valley, the rate that gains most in a step is
 #
 # $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
 #
-# (McCandlish et al. 2018, arXiv:1812.06162). For $B \ll \mathcal B$ this is the linear rule; for $B \gg \mathcal B$
-# it is a constant. The batch where one turns into the other is the critical batch size.
+# (McCandlish et al. 2018, arXiv:1812.06162). Take $\mathcal B = 64$ as an example. A batch of 1 has the best rate
+# $\eta_{\max}/65$, and a batch of 2 has $\eta_{\max}/33$, almost twice as much. So far below $\mathcal B$ this is the
+# linear rule. A batch of 64 has $\eta_{\max}/2$, and a batch of 640 has $\eta_{\max}/1.1$. So far above $\mathcal B$
+# the rate hardly grows any more.
+#
+# The next experiment searches the best rate for 1 to 32 workers with 8 images each. The network is the small one of
+# notebook 01, without batch normalisation.
 #
 # **What to look at:** on the left, where each curve has its valley, and how it moves. On the right, whether the best
 # rates follow the line of proportion, and where they leave it.
@@ -324,9 +334,8 @@ result = saved("C20")
 # expect the formula's shape, and not its numbers. A run with few updates also has no time to make up for small steps,
 # which speaks for higher rates.
 #
-# The network is the small one of notebook 01, without batch normalisation, and each worker has 8 images. With batch
-# normalisation, a rate has another effect, and we have not run this sweep with it. The scaled rate in the experiment on
-# schedules shows that with it, too, a rate can be far too high.
+# With batch normalisation, a rate has another effect, and we have not run this sweep with it. The scaled rate in the
+# experiment on schedules shows that with it, too, a rate can be far too high.
 #
 # ### The critical batch, seen from the other side
 #
@@ -361,12 +370,13 @@ result = saved("C20")
 # | Adam and relatives | $\eta \to \sqrt K\, \eta$ | noise sets the length of the denominator | where noise is small |
 # | LARS, LAMB (notebook 06) | no fixed rule, to be tuned; LAMB's authors take $\sqrt K$ (arXiv:1904.00962) | a step is a share of the layer's weights | to be searched for |
 #
-# Why only the square root for Adam? Adam divides each step by the usual size of the gradient. The gradient of a larger
-# batch has less noise, so this size is smaller. At the same rate, Adam's steps therefore already go further in the
-# direction that matters, by a factor of up to $\sqrt K$. The rate gives the other factor of $\sqrt K$ (Malladi et al.
-# 2022, arXiv:2205.10287, derive it, and change Adam's other constants as well). The lesson scripts of notebook 06
-# multiply Adam's rate by $K$, which is bold. Notebook 06 tests it, with and without **warmup**, in which the rate
-# climbs slowly at the start.
+# Why only the square root for Adam? A run with $K$ times the batch has only a $K$-th of the updates, so each of them
+# should go $K$ times as far. Adam divides each step by the usual size of the gradient. Where this size is mostly noise,
+# it is $\sqrt K$ times smaller with $K$ times the batch. So at the same rate, Adam already goes $\sqrt K$ times as far
+# in the direction that matters. A rate that is $\sqrt K$ times higher brings the other factor (Malladi et al. 2022,
+# arXiv:2205.10287, derive it, and change Adam's other constants as well). The lesson scripts of notebook 06 multiply
+# Adam's rate by $K$, which is bold. Notebook 06 tests it, with and without **warmup**, in which the rate climbs slowly
+# at the start.
 #
 # None of these rules holds everywhere. Shallue et al. 2018 searched the best rate for each batch in many workloads, and
 # no rule came near it in all of them. Take a rule as the place where your search begins.
@@ -417,10 +427,10 @@ result = saved("C29")
 # ## Three patients
 #
 # Now find the cause yourself. Each patient is a program for four workers with 64 images each. The program for one
-# worker makes 782 updates in an epoch, its rate is 0.1, and it falls to 0.01 after epoch 4 of 8. All three patients end
-# at a lower accuracy. This is what they print:
+# worker makes 782 updates in an epoch. Its 8 epochs are counted from 0, as in your `rate_at`. Its rate is 0.1, and
+# falls to 0.01 at the beginning of epoch 4. All three patients end at a lower accuracy. This is what they print:
 #
-# | | updates an epoch | first images of workers 0 and 1 | rate in epochs 1, 5 and 8 |
+# | | updates an epoch | first images of workers 0 and 1 | rate in epochs 0, 4 and 7 |
 # | --- | --- | --- | --- |
 # | patient A | 196 | 4181, 902, 17 and 4181, 902, 17 | 0.4, 0.04, 0.04 |
 # | patient B | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.4, 0.4 |
@@ -438,15 +448,16 @@ result = saved("C29")
 #
 # <details><summary>Patient B</summary>
 #
-# The rate has not fallen in epoch 5. Its schedule counts updates: it waits for update 4 × 782 = 3,128. With 196 updates
-# an epoch, that comes in epoch 16, and the run ends before.
+# The rate has not fallen in epoch 4. Its schedule counts updates: it waits for update 4 × 782 = 3,128. With 196 updates
+# an epoch, that comes in epoch 15, and the run ends before.
 #
 # </details>
 #
 # <details><summary>Patient C</summary>
 #
 # There is no mistake in the images and none in the schedule. The run makes a quarter of the updates at the rate of one
-# worker. So each image counts a quarter. Scale the rate, or train longer, and compare once at equal updates.
+# worker. So each image counts a quarter. Compare once at equal updates, to see that nothing else is wrong. Then search
+# a rate between 0.1 and 0.4. The highest of these can be too high, as it was in the experiment on schedules.
 #
 # </details>
 #
@@ -461,7 +472,8 @@ result = saved("C29")
 #    In this notebook the scaled rate was far too high once. Add warmup (notebook 06).
 # 6. Compare with the critical batch of your problem and your optimizer. Far beyond it, do not expect that a rate brings
 #    the accuracy of a small batch back in the same epochs: use a smaller batch, or train longer.
-# 7. Several seeds, mean and spread, last epoch, test images. A difference whose interval contains zero is not one.
+# 7. Several seeds, mean and spread, last epoch, test images. If the interval of a difference contains zero, you have
+#    not seen a difference.
 #
 # ## Summary
 #
@@ -479,7 +491,7 @@ result = saved("C29")
 #
 # ```python
 # updates_per_epoch = math.ceil(images / (batch * hvd.size()))
-# epoch = update / updates_per_epoch  # a schedule is keyed by this
+# epoch = update // updates_per_epoch  # counted from 0: a schedule is keyed by this
 # rate = base_rate * hvd.size()  # for SGD, once: the place where a search begins
 # ```
 #

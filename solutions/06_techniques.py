@@ -234,6 +234,9 @@ compare("adam", my_guess)
 #
 # ## When the rate changes, the velocity remembers the old one
 #
+# PyTorch's optimizers need nothing of what this section corrects. You need it for programs in some other libraries, and
+# to read papers. It also shows what momentum really adds up.
+#
 # SGD with **momentum** does not step along the newest gradient alone. It keeps a running sum of gradients, the
 # **velocity**. The newest gradient counts fully. The one before counts $m$ times as much, usually $m = 0.9$. The one
 # before that counts $m^2 = 0.81$. Directions that persist add up, and noise partly cancels. There are two ways to write
@@ -246,11 +249,15 @@ compare("adam", my_guess)
 # $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
 #
 # With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole
-# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate. These
-# fade slowly: it takes some tens of updates until the new rate is really in force. Goyal et al. 2017 (section 3)
-# therefore correct $v$ when the rate changes, so that the second form does exactly what the first one does. They call
-# this **momentum correction**. PyTorch does not need it. You need it for programs in other libraries, and to read
-# papers. How must $v$ be changed?
+# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate.
+#
+# Here is an example. The gradient is always 1, $m$ is 0.9, and the rate is 0.1. After many updates $u$ is 10, and both
+# forms step by 1. Now the rate falls to 0.01. The first form steps by $0.01 \cdot 10 = 0.1$. The second form steps by
+# $0.9 \cdot 1 + 0.01 \cdot 1 = 0.91$, nine times as far. It takes some tens of updates until its steps have come down
+# to 0.1.
+#
+# Goyal et al. 2017 (section 3) therefore correct $v$ when the rate changes, so that the second form does exactly what
+# the first one does. They call this **momentum correction**. How must $v$ be changed?
 
 
 # %% exercise="momentum_correction"
@@ -298,7 +305,7 @@ result = saved("C24")
 #
 # What it means for your programs:
 #
-# - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's moments do not either.
+# - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's running means do not either.
 # - Where the rate *is* absorbed (Keras's SGD, Caffe2), the correction is a matter of one update. Horovod's
 #   callbacks for Keras do it by multiplying the momentum by new rate / old rate for just that update.
 # - A warmup that climbs a little each update changes the rate by a small factor each time. There is little to correct.
@@ -443,7 +450,7 @@ show(
 # 3. Search the peak rate on a grid, from the base rate to $K$ times the base rate. If the best rate is the last of the
 #    grid, go on.
 # 4. Clip the gradient of all weights together, after the exchange: if it is longer than a limit, scale it down to the
-#    limit. Notebook 07 shows what this brings.
+#    limit. Notebook 04 says how this is done with Horovod, and notebook 07 shows what it brings.
 # 5. Compare with LAMB at a searched rate, with the same warmup and decay.
 # 6. Compare several seeds on test images, and count the updates. Two techniques can do the same job. Warmup and
 #    clipping, for example, may both prevent the spike. Leave out one of them, and nothing changes. Leave out both, and
@@ -454,10 +461,52 @@ show(
 # | technique | what breaks without it | how you notice | what we measured |
 # | --- | --- | --- | --- |
 # | batch normalisation, running statistics averaged | the saved network is not the one that was tested | rank 0's accuracy differs from the reported one | not measured (local or synchronised statistics: no difference from 32 images on each worker) |
-# | scaled rate | each image counts less | more workers end lower at equal epochs | SGD, lower rate: {{c31_low_base}} % become {{c31_low_scaled}} % |
-# | warmup | the first updates overshoot | the loss rises far above that of guessing | Adam: {{c31_adam_scaled}} % become {{c31_adam_warm}} % |
+# | scaled rate | each image counts less | more workers end lower at equal epochs | SGD, lower rate: {{c31_low_base}} % become {{c31_low_scaled}} %; higher rate: {{c31_high_base}} % become {{c31_high_scaled}} %, because eight times this rate is too high |
+# | warmup | the first updates overshoot | the loss rises far above that of guessing | Adam: {{c31_adam_scaled}} % become {{c31_adam_warm}} % with warmup; SGD, higher rate: {{c31_high_scaled}} % become {{c31_high_warm}} %; lower rate: {{c31_low_scaled}} % and {{c31_low_warm}} % |
 # | momentum correction (not needed in PyTorch) | the old rate lives on in the velocity | after a fall of the rate the steps stay too long | a higher loss after the fall |
 # | LARS, LAMB | one layer may limit the rate of all | compare with a searched rate of SGD or Adam | notebook 07 |
+#
+# ### Which technique is missing?
+#
+# Four programs train with eight workers and a base rate of 0.1. The numbers are made up, but each case is a common one.
+# Write down for each program which technique is missing, or done twice.
+#
+# | | rate at updates 0, 50 and 500 | training loss at updates 0, 10 and 500 | accuracy that was printed, and that of the saved network |
+# | --- | --- | --- | --- |
+# | program A | 0.8, 0.8, 0.8 | 2.30, 19.5, 2.29 | 11 %, 11 % |
+# | program B | 0.1, 0.1, 0.1 | 2.30, 2.21, 1.62 | 44 %, 44 % |
+# | program C | 0.1, 0.45, 0.8 | 2.30, 2.19, 1.21 | 58 %, 51 % |
+# | program D | 0.1, 3.25, 6.4 | 2.30, 2.20, 2.30 | 10 %, 10 % |
+#
+# <details><summary>Program A</summary>
+#
+# The warmup is missing. The rate is eight times the base rate from the first update on, and the loss rises far above
+# that of guessing, which is 2.30. Ten per cent is what guessing gives.
+#
+# </details>
+#
+# <details><summary>Program B</summary>
+#
+# The rate is not scaled. Nothing breaks, but each image counts an eighth of what it counts with one worker. Search for
+# a higher rate.
+#
+# </details>
+#
+# <details><summary>Program C</summary>
+#
+# The running statistics are not averaged before the network is tested and saved. Warmup and rate are as they should be.
+# But the printed accuracy is a mean over eight different networks, and the saved network is that of rank 0.
+#
+# </details>
+#
+# <details><summary>Program D</summary>
+#
+# The rate is scaled twice: it ends at 64 times the base rate, and not at 8 times. The warmup hides this at first. Look
+# for a library or a launcher that multiplies the rate, too.
+#
+# </details>
+#
+# ### Where this list comes from
 #
 # Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of their
 # paper is a list of things that go wrong silently. If several workers train worse than one, check it line by line.
@@ -491,11 +540,8 @@ show(
 #
 # ```python
 # rate = base_rate * warmup_factor(update, warmup, hvd.size())
-# optimizer.synchronize()  # the gradients are averaged now
-# torch.nn.utils.clip_grad_norm_(net.parameters(), limit)
-# with optimizer.skip_synchronize():
-#     optimizer.step()
 # hvd.grouped_allreduce_(running_statistics(net))  # once an epoch
+# step = rate * (weights.norm() / direction.norm()) * direction  # LAMB, for each layer
 # ```
 #
 # ## Questions

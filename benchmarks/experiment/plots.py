@@ -42,6 +42,11 @@ def styled() -> AbstractContextManager:
     return style.context(["default", STYLE])
 
 
+def counted(number: int, word: str) -> str:
+    """The number and the word, in the plural unless the number is 1: `1 run`, `5 runs`."""
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
 def panels(*labels: tuple[str, str], size: tuple[float, float] = SIZE) -> tuple[Figure, list[Axes]]:
     """A figure with a row of panels, one for each pair of labels (x, y). The labels include units.
 

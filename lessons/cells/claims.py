@@ -14,7 +14,7 @@ from benchmarks import claims, speed
 from benchmarks.claims import sentences
 from benchmarks.experiment import results, runner
 from benchmarks.experiment.claim import Claim, Runs, Verdict
-from benchmarks.experiment.plots import styled
+from benchmarks.experiment.plots import counted, styled
 from benchmarks.experiment.runner import Series
 from benchmarks.speed import page
 from lessons.cells.figures import show
@@ -138,7 +138,7 @@ def _origin(found: Series) -> str:
     command = escape(_command(found.claim))
     if not found.machine:
         return f"<p>To measure it: <code>{command}</code></p>"
-    seeds = "Some variants" if found.missing else f"{found.seeds} seed(s) per variant"
+    seeds = "Some variants" if found.missing else f"{counted(found.seeds, 'seed')} per variant"
     return f"<p><small>{seeds}, on {escape(found.machine)}. To repeat it: <code>{command} --rerun</code></small></p>"
 
 

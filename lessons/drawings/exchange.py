@@ -53,14 +53,14 @@ def _heading(drawing: Drawing, y: float, words: str) -> None:
 
 
 def server_and_ring() -> Drawing:
-    """The bytes on each link when four workers average n bytes, with one server and in a ring."""
+    """The bytes on each link when four workers average N bytes, with one server and in a ring."""
     _, sent = traffic(WORKERS, 1)
     others = WORKERS - 1
     drawing = Drawing(
         "One server, or a ring",
-        f"Four workers average gradients of n bytes. Worker 0 is also the server. Each other worker sends n to it and "
-        f"receives n from it, so worker 0 receives {others} n and sends {others} n. In a ring there is no server. Each "
-        f"worker sends {sent:g} n to its right neighbour, and receives as many from its left one.",
+        f"Four workers average gradients of N bytes. Worker 0 is also the server. Each other worker sends N to it and "
+        f"receives N from it, so worker 0 receives {others} N and sends {others} N. In a ring there is no server. Each "
+        f"worker sends {sent:g} N to its right neighbour, and receives as many from its left one.",
         330,
     )
     half = WIDTH / 2
@@ -71,14 +71,14 @@ def server_and_ring() -> Drawing:
     drawing.wire(half / 2, 84, *hub, look="gradient", width=2 * others)
     drawing.worker(half / 2, 70, 0)
     drawing.text(half / 2 + 22, 70, "the server", "muted", "small", anchor="start")
-    drawing.text(half / 2 + 14, 112, f"{others} n", "tint-gradient", "bold", anchor="start")
+    drawing.text(half / 2 + 14, 112, f"{others} N", "tint-gradient", "bold", anchor="start")
     for rank in range(1, WORKERS):
         x = half / 2 + (rank - WORKERS / 2) * 68
         drawing.wire(*hub, x, 205, look="gradient", width=2)
         drawing.worker(x, 216, rank)
-    drawing.text(half / 2, 252, f"Worker 0 sends {others} n, gets {others} n.")
-    drawing.text(half / 2, 276, "Each other sends n, gets n.")
-    drawing.text(half / 2, 300, "One worker more: n more.", "muted")
+    drawing.text(half / 2, 252, f"Worker 0 sends {others} N, gets {others} N.")
+    drawing.text(half / 2, 276, "Each other sends N, gets N.")
+    drawing.text(half / 2, 300, "One worker more: N more.", "muted")
     places = [(1.5 * half, 70), (1.5 * half + 72, 140), (1.5 * half, 210), (1.5 * half - 72, 140)]
     for rank, (x, y) in enumerate(places):
         x1, y1 = places[(rank + 1) % WORKERS]
@@ -86,10 +86,10 @@ def server_and_ring() -> Drawing:
         drawing.arrow(x + dx, y + dy, x1 - dx, y1 - dy, "gradient", width=2 * sent)
     for rank, (x, y) in enumerate(places):
         drawing.worker(x, y, rank)
-    drawing.text(1.5 * half, 140, f"{sent:g} n each", "tint-gradient", "bold")
-    drawing.text(half * 1.5, 252, f"Each sends {sent:g} n, gets {sent:g} n.")
+    drawing.text(1.5 * half, 140, f"{sent:g} N each", "tint-gradient", "bold")
+    drawing.text(half * 1.5, 252, f"Each sends {sent:g} N, gets {sent:g} N.")
     drawing.text(half * 1.5, 276, "No link carries more.")
-    drawing.text(half * 1.5, 300, "It never exceeds 2 n.", "muted")
+    drawing.text(half * 1.5, 300, "It never exceeds 2 N.", "muted")
     drawing.text(half, 320, "A line is as thick as the bytes that it carries each way.", "muted", "small")
     return drawing
 

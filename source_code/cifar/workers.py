@@ -81,7 +81,7 @@ def _horovod_reads_gpu() -> bool:
 def _placement(workers: int, gpus: int, threads: int) -> str:
     who = "1 worker" if workers == 1 else f"{workers} workers"
     if gpus == 0:
-        return f"{who} on the CPU, {threads} thread{'s' * (threads > 1)} each"
+        return f"{who} on the CPU, {threads} thread{'s' * (threads > 1)}{' each' * (workers > 1)}"
     if gpus >= workers:
         return f"{who}, a GPU each ({torch.cuda.get_device_name()})"
     return f"{who} sharing {gpus} GPU{'s' * (gpus > 1)} ({torch.cuda.get_device_name()})"

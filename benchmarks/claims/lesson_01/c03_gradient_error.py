@@ -10,7 +10,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import mean_std
-from benchmarks.experiment.plots import COLOURS, axes
+from benchmarks.experiment.plots import COLOURS, axes, counted
 from benchmarks.instruments.simulated_workers import Recipe, train
 from benchmarks.methods.gradients import gradient
 from cifar.model import BootcampResNet
@@ -72,7 +72,8 @@ def picture(runs: Runs) -> Picture:
     return Picture(
         figure,
         f"Line plot on logarithmic axes: the error falls along straight lines of slope {slope} beside lines of 1/B.",
-        f"Mean squared distance of a batch's gradient from that of all images, over {len(errors)} network(s): slope "
+        f"Mean squared distance of a batch's gradient from that of all images, over "
+        f"{counted(len(errors), 'network')}: slope "
         f"{slope}. In the median it is {first:.2g} of the full gradient's squared length with {sizes[0]} images, "
         f"{last:.2g} with {sizes[-1]}.",
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import deviation, mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 
 # Batch sizes in images. With the scaled rate they end sooner, because a larger rate would overshoot.
 BATCHES = {"one-rate": (1, 4, 16, 64, 256, 1024, 4096), "scaled-rate": (1, 2, 4, 8, 16, 32)}
@@ -121,7 +121,8 @@ def picture(runs: Runs) -> Picture:
         figure,
         f"Two line plots on logarithmic axes. Left: over the batch sizes, updates to leave change by a factor {one} "
         f"at one rate and {scaled} with the rate scaled. Right: the images, which rise steeply at one rate.",
-        f"Time to leave the saddle for half of the walkers, mean and deviation over {len(runs['one-rate'])} run(s). "
+        f"Time to leave the saddle for half of the walkers, mean and deviation over "
+        f"{counted(len(runs['one-rate']), 'run')}. "
         f"From the smallest to the largest batch the updates change by a factor {one} (median) at one rate and "
         f"{scaled} with the rate scaled.",
     )

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import mean_std
-from benchmarks.experiment.plots import COLOURS, panels
+from benchmarks.experiment.plots import COLOURS, counted, panels
 from benchmarks.instruments.horovod_launch import on_workers
 from benchmarks.instruments.simulated_workers import evaluate
 from benchmarks.methods.gradients import gradient, step
@@ -278,7 +278,7 @@ def picture(runs: Runs) -> Picture:
         f"Left, on logarithmic axes: the updates to the target fall with the batch size and flatten around "
         f"{critical:.0f} images. Right: the noise scale in parts of a run, between {low:.0f} and {high:.0f} images.",
         f"Left: updates until the test loss is reached, each batch size with its best rate, and the fitted hyperbola. "
-        f"Right: noise scale on the workers' way to the same loss. Over {len(updates)} run(s): {both} images.",
+        f"Right: noise scale on the workers' way to the same loss. Over {counted(len(updates), 'run')}: {both} images.",
     )
 
 

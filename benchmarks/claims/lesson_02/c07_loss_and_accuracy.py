@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data, first
 from benchmarks.experiment.intervals import difference, mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from benchmarks.methods.augmentations import unchanged
 from cifar.data import augment
@@ -136,7 +136,7 @@ def picture(runs: Runs) -> Picture:
         "Three scatter plots of accuracy against loss, a point a run and a marker a recipe: training images, test "
         "images, and test accuracy against training loss. Where lower loss means higher accuracy, points fall to the "
         f"right. {_correlations(runs).capitalize()}.",
-        f"Five recipes, {len(runs['plain'])} run(s) each. {_correlations(runs).capitalize()}.",
+        f"Five recipes, {counted(len(runs['plain']), 'run')} each. {_correlations(runs).capitalize()}.",
     )
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data, first
 from benchmarks.experiment.intervals import Difference, paired
-from benchmarks.experiment.plots import BLUE, GREY, panels
+from benchmarks.experiment.plots import BLUE, GREY, counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, evaluate, train
 from benchmarks.methods.augmentations import (
     Change,
@@ -120,7 +120,8 @@ def picture(runs: Runs) -> Picture:
         figure,
         "Two panels with a row a distortion: points with 95 % intervals for the change of the training loss, left, and "
         f"of the test accuracy, right. Most to the right on the right: {best}.",
-        f"What each distortion changes against none, {len(runs['none'])} seed(s). Test accuracy rises most with "
+        f"What each distortion changes against none, "
+        f"{counted(len(runs['none']), 'seed')}. Test accuracy rises most with "
         f"{best}: {accuracy[best].text(100, 1, ' points')}.",
     )
 

@@ -14,7 +14,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import mean_std
-from benchmarks.experiment.plots import BLUE, BROWN, GREY, panels
+from benchmarks.experiment.plots import BLUE, BROWN, GREY, counted, panels
 from benchmarks.instruments.step_timing import Stepper, seconds
 from cifar.data import normalise
 
@@ -110,7 +110,7 @@ def picture(runs: Runs) -> Picture:
         figure,
         "Two panels against the batch size. Left, the time of an update: flat, then rising in proportion. Right, "
         f"images a second: rising, then flat at about {np.mean(rates):.0f}.",
-        f"The time of an update, and the images a second, of {len(rates)} run(s). t0 = {found['t0']:.1f} ms, "
+        f"The time of an update, and the images a second, of {counted(len(rates), 'run')}. t0 = {found['t0']:.1f} ms, "
         f"c = {found['c']:.3f} ms, knee at {found['fitted']:.0f} images, best rate {np.mean(rates):.0f} images/s.",
     )
 

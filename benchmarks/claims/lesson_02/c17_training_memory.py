@@ -15,7 +15,7 @@ from torch import Tensor
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import mean_std
-from benchmarks.experiment.plots import BLUE, BROWN, LIGHT, panels
+from benchmarks.experiment.plots import BLUE, BROWN, LIGHT, counted, panels
 from benchmarks.instruments.memory import peak
 from benchmarks.instruments.step_timing import Stepper
 from cifar.data import Split, normalise
@@ -140,7 +140,8 @@ def picture(runs: Runs) -> Picture:
         figure,
         "Left, peak memory against batch size: two rising lines, training above evaluation. Right, bars for one image "
         f"more: {listed}.",
-        f"Peak memory of fresh processes, {len(runs['training'])} run(s). One image more: {listed}. Weights, gradients "
+        f"Peak memory of fresh processes, "
+        f"{counted(len(runs['training']), 'run')}. One image more: {listed}. Weights, gradients "
         f"and Adam's two averages take {found['state']:.1f} MiB, whatever the batch.",
     )
 

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, mean_std
-from benchmarks.experiment.plots import BLUE, YELLOW, panels
+from benchmarks.experiment.plots import BLUE, YELLOW, counted, panels
 from benchmarks.instruments.simulated_workers import evaluate
 from cifar.data import Split, normalise, shuffle
 
@@ -202,7 +202,8 @@ def picture(runs: Runs) -> Picture:
         "Left and middle, the cosine against the batch size, a line a network: it is 1 at one image and lower with "
         "more, but for the biases of the linear network with squared error. Right, bars of test accuracy after "
         f"training with either gradient. Biases, largest batch: {biases}.",
-        f"Cosine between the gradient of mean activations and the true one, {len(runs['relu entropy'])} run(s) a "
+        f"Cosine between the gradient of mean activations and the true one, "
+        f"{counted(len(runs['relu entropy']), 'run')} a "
         f"network. Weights, largest batch: {listed}.",
     )
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, paired
-from benchmarks.experiment.plots import BLUE, BROWN, GREY, LIGHT, YELLOW, panels
+from benchmarks.experiment.plots import BLUE, BROWN, GREY, LIGHT, YELLOW, counted, panels
 from benchmarks.instruments.step_timing import Stepper, finish, seconds
 from cifar.data import Split, augment, normalise, shuffle
 from cifar.support import palette
@@ -231,7 +231,8 @@ def picture(runs: Runs) -> Picture:
         figure,
         "Left, stacked bars of the stages' times for one image, a bar a pipeline. Right, bars of images a second in "
         f"turn and prefetched, diamonds where the stages' times predict them. {listed}.",
-        f"Images a second in turn and prefetched, {len(runs['loop'])} run(s): {listed}. Diamonds: predicted from the "
+        f"Images a second in turn and prefetched, "
+        f"{counted(len(runs['loop']), 'run')}: {listed}. Diamonds: predicted from the "
         "stages, as their sum in turn, as the slower side when prefetched.",
     )
 

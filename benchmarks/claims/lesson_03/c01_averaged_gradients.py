@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import axes, counted
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from benchmarks.methods.sync_norm import SynchronisedNorm
@@ -122,7 +122,7 @@ def picture(runs: Runs) -> Picture:
         figure,
         f"Three lines over the number of workers on a logarithmic axis; their largest values: {numbers}.",
         f"Mean of the workers' gradients against one worker with all their images, float64, largest of "
-        f"{len(runs['no_norm'])} seed(s): {numbers}.",
+        f"{counted(len(runs['no_norm']), 'seed')}: {numbers}.",
     )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from benchmarks.claims.lesson_03.c01_averaged_gradients import EQUAL, gradient, network
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar.data import Split
@@ -127,9 +127,10 @@ def picture(runs: Runs) -> Picture:
         "Left: the error of the mean of means grows as the last shard shrinks, that of the weighted mean stays at "
         f"rounding, {weighted.max():.0e}. Right: the error of the mean over many batches, at the smallest last shard "
         f"{left['shuffled']:.0%} (shuffled) and {left['sorted']:.0%} (sorted).",
-        f"Four workers, the first three with {images[0]} images each. With {images[-1]} image(s) on the last the mean "
+        f"Four workers, the first three with {images[0]} images each. With "
+        f"{counted(images[-1], 'image')} on the last the mean "
         f"of means is wrong by {worst['shuffled']:.0%} (shuffled) and {worst['sorted']:.0%} (sorted); mean of "
-        f"{len(runs['shuffled'])} seed(s), {runs['shuffled'][0]['draws']} batches each.",
+        f"{counted(len(runs['shuffled']), 'seed')}, {runs['shuffled'][0]['draws']} batches each.",
     )
 
 

@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import deviation, mean_std
-from benchmarks.experiment.plots import BLUE, GREY, panels
+from benchmarks.experiment.plots import BLUE, GREY, counted, panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar.data import augment, shard, shuffle
@@ -108,7 +108,7 @@ def picture(runs: Runs) -> Picture:
         f"Left: rank 0's loss jumps about the much smoother mean over {size} workers. Right: the scatter falls along a "
         "straight line on logarithmic axes, beside 1/√k.",
         f"The same {len(first)} updates of {size} workers, printed in two ways: one worker's loss scatters {ratio} "
-        f"times as much as the mean (√{size} = {np.sqrt(size):.2f}; {len(runs['training'])} seed(s)).",
+        f"times as much as the mean (√{size} = {np.sqrt(size):.2f}; {counted(len(runs['training']), 'seed')}).",
     )
 
 

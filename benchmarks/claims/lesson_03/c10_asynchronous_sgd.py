@@ -18,7 +18,7 @@ from torch import Tensor
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import subset
 from benchmarks.experiment.intervals import deviation, mean_std, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from benchmarks.instruments.simulated_workers import evaluate
@@ -172,7 +172,8 @@ def picture(runs: Runs) -> Picture:
         figure,
         f"Left: the loss over the staleness, from {late.mean(0)[0]:.2f} to {late.mean(0)[-1]:.2f} nats. Right: the "
         f"spread of the workers over ρ, from {apart.mean(0)[0]:.1f} to {apart.mean(0)[-1]:.1f} %.",
-        f"Last quarter of the updates, bars: standard deviation over {len(late)} seed(s). Staleness {STALENESS[-1]}: "
+        f"Last quarter of the updates, bars: standard deviation over "
+        f"{counted(len(late), 'seed')}. Staleness {STALENESS[-1]}: "
         f"{mean_std(late[:, -1])} nats against {mean_std(late[:, 0])} without. Test loss of the elastic centre: "
         f"{mean_std(centre[:, 1])} at ρ = {STIFFNESS[1]:g}, {mean_std(centre[:, -1])} at {STIFFNESS[-1]:g}; the "
         f"workers' own training loss {mean_std(own[:, 1])} and {mean_std(own[:, -1])}.",

@@ -20,7 +20,7 @@ import torch
 import cifar
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import deviation
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar import data, training, workers
@@ -241,7 +241,8 @@ def picture(runs: Runs) -> Picture:
         figure,
         f"Left: a table of the programs and their symptoms, 1 where all is right; {said}. Right: the distance between "
         "the workers' weights over the epochs, zero with all changes.",
-        f"{len(runs['all_changes'][0]['devices'])} workers, {len(runs['all_changes'])} seed(s). {said}.{pretended}",
+        f"{len(runs['all_changes'][0]['devices'])} workers, "
+        f"{counted(len(runs['all_changes']), 'seed')}. {said}.{pretended}",
     )
 
 

@@ -16,7 +16,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, mean_std, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
@@ -194,7 +194,7 @@ def _caption(runs: Runs) -> str:
         "Left: test accuracy by epochs at a constant rate; the grey line is where one worker stops. Middle: the same "
         "runs by updates. Right: where runs end whose rate falls to zero. There, against one worker, at equal epochs / "
         f"at equal updates: 2 workers {by[0]}, 4 workers {by[1]} points "
-        f"(mean of {len(runs['workers-1'])} seed(s), bands and bars: one standard deviation)."
+        f"(mean of {counted(len(runs['workers-1']), 'seed')}, bands and bars: one standard deviation)."
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, mean_std, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
@@ -117,7 +117,7 @@ def _alt(runs: Runs) -> str:
 
 def _caption(runs: Runs) -> str:
     seeds = len(runs["one"])
-    return f"{_lateness(runs)} Right: test accuracy (mean of {seeds} seed(s), band: one standard deviation)."
+    return f"{_lateness(runs)} Right: test accuracy (mean of {counted(seeds, 'seed')}, band: one standard deviation)."
 
 
 CLAIM = Claim(

@@ -16,7 +16,7 @@ from torch.nn.utils import parameters_to_vector
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, mean_std
-from benchmarks.experiment.plots import axes
+from benchmarks.experiment.plots import axes, counted
 from benchmarks.instruments.simulated_workers import Recipe, train
 
 SIZES = (1, 2, 4, 8)  # numbers of workers
@@ -102,7 +102,7 @@ def picture(runs: Runs) -> Picture:
         "Line plot on logarithmic axes: the path of an epoch falls with the number of workers, "
         f"with slope {sgd} for SGD and {adam} for Adam, beside a line of slope -1.",
         f"How far the weights travel in an epoch at a fixed rate: workers to the power {sgd} with SGD, {adam} with "
-        f"Adam ({len(runs['sgd'])} seed(s); bars: one standard deviation).",
+        f"Adam ({counted(len(runs['sgd']), 'seed')}; bars: one standard deviation).",
     )
 
 

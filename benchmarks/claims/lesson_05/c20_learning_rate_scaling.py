@@ -17,7 +17,7 @@ from benchmarks.claims.lesson_01.c28_critical_batch_size import network, one_thr
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, paired
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments.simulated_workers import Data, Recipe, train
 
 SIZES = (1, 2, 4, 8, 16, 32)  # numbers of workers
@@ -162,7 +162,8 @@ def _alt(runs: Runs) -> str:
 def _caption(runs: Runs) -> str:
     top, critical = fit(runs)
     return (
-        f"Equal epochs, plain SGD. Right: the rate of lowest loss ({len(runs[variant_of(1)])} seed(s); bars: one "
+        f"Equal epochs, plain SGD. Right: the rate of lowest loss ("
+        f"{counted(len(runs[variant_of(1)]), 'seed')}; bars: one "
         f"standard deviation), with {top:.2g} / (1 + {critical:.0f} / batch)."
     )
 

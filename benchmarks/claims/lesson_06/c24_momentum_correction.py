@@ -17,7 +17,7 @@ from torch.optim import Optimizer
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, paired
-from benchmarks.experiment.plots import GREY, panels
+from benchmarks.experiment.plots import GREY, counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 
 MOMENTUM = 0.9  # the usual value
@@ -165,7 +165,7 @@ def picture(runs: Runs) -> Picture:
         f"Three line plots over the updates around the change. The first length without correction is {text['up']} "
         f"times the corrected one when the rate rises, {text['down']} times when it falls. The third plot is of the "
         "difference in loss.",
-        f"Mean of {count} run(s) with sample deviation. First update without correction, beside that with: "
+        f"Mean of {counted(count, 'run')} with sample deviation. First update without correction, beside that with: "
         f"{text['up']} times as long when the rate rises, {text['down']} times when it falls.",
     )
 

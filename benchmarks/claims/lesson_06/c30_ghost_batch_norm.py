@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
-from benchmarks.experiment.plots import panels
+from benchmarks.experiment.plots import counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 
 SHARES = (16, 8, 4, 2)  # numbers of workers; each worker normalises its own share of the global batch
@@ -83,7 +83,8 @@ def picture(runs: Runs) -> Picture:
     return Picture(
         figure,
         f"Two plots against the number of images that are normalised together. Test accuracy: {listed}.",
-        f"Mean and sample deviation over {min(map(len, runs.values()))} run(s), a dot a run. The global batch is "
+        f"Mean and sample deviation over "
+        f"{counted(min(map(len, runs.values())), 'run')}, a dot a run. The global batch is "
         f"{sizes[-1]} images everywhere; the last point is synchronised. Accuracies lie within "
         f"{max(means) - min(means):.1f} points.",
     )

@@ -16,7 +16,7 @@ from torch.optim import SGD, Adam, Optimizer
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
-from benchmarks.experiment.plots import GREY, panels
+from benchmarks.experiment.plots import GREY, counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.schedule import warmup_factor
 
@@ -157,7 +157,8 @@ def picture(runs: Runs) -> Picture:
         f"Three plots. Losses of {_label(shown)} over the updates for each way to set the rate; highest loss and final "
         f"accuracy for each optimizer. Diverged runs: {told}.",
         f"Left: {_label(shown)}, median of the runs. Middle: median and range. Right: mean and deviation. Both have "
-        f"the same markers, and a dot for each of {min(map(len, runs.values()))} run(s). The grey line is the loss of "
+        f"the same markers, and a dot for each of "
+        f"{counted(min(map(len, runs.values())), 'run')}. The grey line is the loss of "
         f"guessing. Diverged runs: {told}.",
     )
 

@@ -34,11 +34,11 @@ const spoiled = (parts) => parts.flat().filter((chunk) => chunk.some((count) => 
 const model = {
   name: "ring",
   title: "The ring, step by step",
-  hint: "Move the step. Each worker passes one chunk to its right neighbour. Then let the workers send the wrong chunk.",
+  hint: "Move the steps. Each worker passes one chunk to its right neighbour. Then let the workers send the wrong chunk.",
   height: 344,
   controls: [
     { id: "size", label: "workers", min: 2, max: 8, value: 4 },
-    { id: "step", label: "step", min: 0, max: 6, value: 0, limits: (state) => [0, 2 * (state.size - 1)],
+    { id: "step", label: "steps done", min: 0, max: 6, value: 0, limits: (state) => [0, 2 * (state.size - 1)],
       says: (step, state) => `${step} of ${2 * (state.size - 1)}` },
     { id: "chosen", label: "a worker sends", value: "right",
       options: [["right", "the chunk that it got last"], ["same", "the same chunk each time"], ["backwards", "the next chunk, not the last"]] },
@@ -72,7 +72,7 @@ const model = {
     const { parts } = contributions(state.size, step, state.chosen), all = state.size * state.size;
     const sent = words.number(step / state.size), done = `${complete(parts)} of ${all} chunks have one part of each worker`;
     const bad = spoiled(parts) ? `, and ${spoiled(parts)} have a part twice` : "";
-    return `After step ${step} of ${last}, ${done}${bad}. Each worker has sent ${sent} times the gradient's bytes.`;
+    return `After ${step} of ${last} steps, ${done}${bad}. Each worker has sent ${sent} times the gradient's bytes.`;
   },
   question: {
     text: "With 8 workers, after how many steps do all workers have all chunks?",

@@ -62,7 +62,7 @@ def test_the_loss_after_the_change_is_told_with_its_interval():
     assert c24.judge(changes(losses=(1.0, 1.5))).sentence.count("no difference seen") == 0
     assert c24.judge(changes()).sentence.count("no difference seen") == 2
     drawn = c24.picture(changes())
-    assert "when the rate rises" in drawn.caption and "Mean of 5 run(s)" in drawn.caption
+    assert "when the rate rises" in drawn.caption and "Mean of 5 runs" in drawn.caption
 
 
 def test_with_correction_the_absorbed_form_is_the_form_of_pytorch():
