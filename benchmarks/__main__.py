@@ -15,6 +15,7 @@ from cifar.cli import OneLineParser, positive
 from cifar.support.environment import stop
 from cluster import ClusterError
 from grader.common import contract
+from grader.common.errors import GraderError
 
 QUICK = Path("runs") / "benchmarks"  # the results of quick runs are not committed
 RERUN = Path("runs") / "again"  # repeated runs are kept here, so that the committed results stay as they are
@@ -32,6 +33,8 @@ def main() -> int:
     console = Console()
     try:
         return 0 if COMMANDS.get(args.command, _claim)(args, console) else 1
+    except GraderError as error:  # for example, data of one's own that are not complete
+        stop(str(error), "benchmarks", 2)
     except KeyboardInterrupt:
         print("benchmarks: interrupted; what is done is kept, the same command goes on", file=sys.stderr)
         return 130

@@ -242,15 +242,8 @@ torchrun(hello, workers)
 # - `send`, which the next program uses, waits until the message is taken.
 #
 # Why not `send` here? All workers would send first, and each would wait for a neighbour that is itself still sending.
-# Nobody could go on. This is a **deadlock**.
-#
-# <details><summary>Why does a test with small messages not show this deadlock?</summary>
-#
-# A small message may fit into a buffer of the system, and then `send` returns at once. A large message does not fit, so
-# `send` waits until the neighbour takes it. In this course a worker gives up after a minute of waiting, and the error
-# says where.
-#
-# </details>
+# Nobody could go on. This is a **deadlock**. (A test with small messages may not show it, because they fit into a
+# buffer of the system.) In this course a worker gives up after a minute, and the error says where.
 #
 # ## A parameter server
 #
@@ -350,7 +343,9 @@ def draw(ax, numbers, step):
     ax.set(title=f"after step {step}" if step >= 0 else "before", xticks=range(size), yticks=range(size))
     ax.grid(False)
     for (worker, chunk), number in np.ndenumerate(numbers):
-        ax.text(worker, chunk, f"{number:.0f}", ha="center", va="center", color="white" if number > size / 2 else "black")
+        ax.text(
+            worker, chunk, f"{number:.0f}", ha="center", va="center", color="white" if number > size / 2 else "black"
+        )
 
 
 state = [[[1.0] for _ in range(workers)] for _ in range(workers)]

@@ -20,7 +20,7 @@ from grader.common.errors import GraderError
 from grader.submission import archives
 
 MAX_FILES = 100_000  # of a class, so that an archive of endless entries ends
-MAX_INNER_FILES = 1000  # of a learner's archive, more than `intake` accepts of a program
+MAX_INNER_FILES = 1000  # of a learner's archive, more than `intake` accepts of a program; a tool's files do not count
 OTHER_ARCHIVE = re.compile(r".*\.(7z|rar|gz|bz2|xz|zst)", re.IGNORECASE | re.DOTALL)
 UNPACKED = "it was opened, and its files follow"
 LINK = "it is a link, and links are not followed"
@@ -55,7 +55,7 @@ def open_download(source: Path) -> Iterator[Iterator[File]]:
     """
     if source.is_dir():
         yield _limited(_with_inner(_of_folder(source)))
-    elif zipfile.is_zipfile(source):
+    elif _begins_as_zip(source) and zipfile.is_zipfile(source):
         with zipfile.ZipFile(source) as archive:
             yield _limited(_with_inner(_of_zip(archive)))
     elif tarfile.is_tarfile(source):
@@ -63,6 +63,12 @@ def open_download(source: Path) -> Iterator[Iterator[File]]:
             yield _limited(_with_inner(_of_tar(archive)))
     else:
         raise SubmissionImportError(f"{source} is no folder, .zip, .tar or .tar.gz archive")
+
+
+def _begins_as_zip(source: Path) -> bool:
+    """Whether a file begins like a .zip. `zipfile` looks at the end, where a .tar may have a learner's .zip."""
+    with source.open("rb") as file:
+        return file.read(len(archives.ZIP[0])) in archives.ZIP
 
 
 def _of_folder(folder: Path) -> Iterator[File]:
@@ -121,15 +127,17 @@ def _with_inner(files: Iterable[File]) -> Iterator[File]:
 def _inner(archive: File) -> tuple[list[File], str]:
     """The files of a learner's archive, and why it cannot be opened, or ""."""
     files: list[File] = []
-    remaining = archives.MAX_ARCHIVE_BYTES
+    remaining, own = archives.MAX_ARCHIVE_BYTES, 0
     try:
         for name, read in archives.packed_entries(archive.read(remaining + 1), "it"):
             if read is None:
                 continue
-            content, problem = (b"", "") if archives.passed_over(name) else _content(read, remaining + 1)
+            by_a_tool = archives.passed_over(name)
+            content, problem = (b"", "") if by_a_tool else _content(read, remaining + 1)
             remaining -= len(content)
+            own += not by_a_tool
             files.append(_file(f"{archive.name}/{name}", partial(_cut, content), problem))
-            if len(files) > MAX_INNER_FILES or remaining < 0:
+            if own > MAX_INNER_FILES or len(files) > archives.MAX_ARCHIVE_ENTRIES or remaining < 0:
                 most = f"{MAX_INNER_FILES:,} files or {archives.MAX_ARCHIVE_BYTES:,} bytes"
                 return [], f"it holds more than {most}; ask for the notebook and the program only"
     except archives.SubmissionError as error:

@@ -26,6 +26,7 @@ from grader.submission.notebook import MAX_BYTES
 
 MAX_STUDENT_FILES = 1000  # of a student, more than `intake` accepts of a program, so that it can say what is wrong
 NOT_TAKEN_IN = "this hand-in has not been taken in; run make autograde with this download first"
+UNREADABLE = "it cannot be read; ask for it again. What was handed in before still counts"
 PEOPLE = "people.json"  # in the course's folder: the platform's number of each student, by assignment
 MAX_REASON = 200  # characters of an error's text
 UNWRITABLE = (errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EISDIR)  # errors that a file's name causes
@@ -47,14 +48,16 @@ class Download:
 def import_submissions(source: Path, course: Course, attempts: int | None = None) -> Download:
     """Write the submissions in `source` to `submitted/`, in place of those students' earlier ones.
 
-    With `attempts`, each student's later attempts are left out. Raises SubmissionImportError if `source` cannot be
-    read.
+    If a file of a submission cannot be read, an earlier submission stays. With `attempts`, each student's later
+    attempts are left out. Raises SubmissionImportError if `source` cannot be read.
     """
     download = planned(source, course, attempts)
     keep_people_apart(course, download.fates, note=True)
     with tempfile.TemporaryDirectory(prefix="arrivals-", dir=course.root) as folder:
-        _write_all(source, download.fates, Path(folder))
+        damaged = _write_all(source, download.fates, Path(folder))
         for student, assignment in download.submissions:
+            if (student, assignment) in damaged and course.folder("submitted", student, assignment).exists():
+                continue
             new = Path(folder, student, assignment)
             _add_notebook(course, assignment, new)
             _replace(new, course.folder("submitted", student, assignment))
@@ -141,9 +144,13 @@ def _pattern(course: Course) -> re.Pattern | None:
         raise SubmissionImportError(f"nbgrader_config.py: named_regexp is no regular expression: {error}") from None
 
 
-def _write_all(source: Path, fates: list[Fate], target: Path) -> None:
-    """Write the files that have homes to `target`/student/assignment. A file that cannot be written gets a reason."""
+def _write_all(source: Path, fates: list[Fate], target: Path) -> set[tuple[str, str]]:
+    """Write the files that have homes to `target`/student/assignment. A file that cannot be written gets a reason.
+
+    Returns the students and assignments of files that cannot be read.
+    """
     counts: Counter[str] = Counter()
+    damaged = set()
     with downloads.open_download(source) as files:
         for file, fate in zip(files, fates, strict=True):
             for home in list(fate.homes):
@@ -154,6 +161,9 @@ def _write_all(source: Path, fates: list[Fate], target: Path) -> None:
                 else:
                     problem = _write(file, home, target, MAX_BYTES if is_notebook else intake.MAX_SOURCE_BYTES)
                 fate.reason = fate.reason or problem
+                if problem == UNREADABLE:
+                    damaged.add((home.student, home.assignment))
+    return damaged
 
 
 def _write(file: File, home: Home, target: Path, max_bytes: int) -> str:
@@ -165,7 +175,7 @@ def _write(file: File, home: Home, target: Path, max_bytes: int) -> str:
     try:
         content = file.read(max_bytes + 1)
     except archives.DAMAGED:
-        return "it cannot be read; ask for it again"
+        return UNREADABLE
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)

@@ -1,8 +1,8 @@
 """Decides for each file of a download which submission it belongs to, or why it belongs to none.
 
 Only the files' paths are looked at. Below a student's folder the notebooks count under their released names, and the
-program is the folder in which `train.py` lies. Of several notebooks or programs the highest in the tree counts. Of
-several attempts the last counts.
+program is the folder in which `train.py` lies. Of several attempts the last counts. Of several notebooks or programs
+of an attempt the highest in the tree counts.
 """
 
 import re
@@ -152,7 +152,8 @@ def _own_path(hand_in: HandIn, assignments: frozenset[str]) -> str:
 def _place_student(student: str, files: dict[int, HandIn], released: Released, fates: list[Fate]) -> None:
     """Give each of a student's files its homes, or a reason."""
     paths = {number: one.inner for number, one in files.items()}
-    notebooks = _notebooks(paths, released.names)
+    attempts = {number: one.attempt for number, one in files.items()}
+    notebooks = _notebooks(paths, attempts, released.names)
     for assignment, number in notebooks.items():
         fates[number].homes.append(Home(student, assignment, PurePosixPath(f"{assignment}.ipynb")))
     asked = [name for name in sorted(released.with_program) if name in notebooks]
@@ -160,15 +161,17 @@ def _place_student(student: str, files: dict[int, HandIn], released: Released, f
         asked = list(released.with_program)  # who hands in a program alone means the only assignment that asks for one
     for assignment in asked:
         around = paths[notebooks[assignment]].parent if assignment in notebooks else PurePosixPath()
-        for number, inner in _program(paths, around):
+        for number, inner in _program(paths, attempts, around):
             fates[number].homes.append(Home(student, assignment, inner))
     for number, path in paths.items():
         if not fates[number].homes:
             fates[number].reason = _reason(path, released, notebooks, paths)
 
 
-def _notebooks(paths: dict[int, PurePosixPath], assignments: frozenset[str]) -> dict[str, int]:
-    """The number of the notebook that counts, by assignment. A name without the mark of a copy counts before others."""
+def _notebooks(
+    paths: dict[int, PurePosixPath], attempts: dict[int, str], assignments: frozenset[str]
+) -> dict[str, int]:
+    """The number of the notebook that counts, by assignment. A name without a copy's mark counts first."""
     found: dict[str, list[int]] = defaultdict(list)
     for number, path in paths.items():
         if name := students.assignment_of(path, assignments):
@@ -179,17 +182,28 @@ def _notebooks(paths: dict[int, PurePosixPath], assignments: frozenset[str]) -> 
         is_copy = path.name != f"{name}.ipynb"
         return len(path.parts), is_copy, -platforms.without_copy_mark(path.name)[1], str(path)
 
-    return {name: min(numbers, key=lambda number, name=name: rank(name, number)) for name, numbers in found.items()}
+    return {
+        name: min(_of_last_attempt(numbers, attempts), key=lambda number, name=name: rank(name, number))
+        for name, numbers in found.items()
+    }
+
+
+def _of_last_attempt(numbers: list[int], attempts: dict[int, str]) -> list[int]:
+    last = max(attempts[number] for number in numbers)
+    return [number for number in numbers if attempts[number] == last]
 
 
 def _is_entry(path: PurePosixPath) -> bool:
     return ENTRY in (path.name, platforms.without_copy_mark(path.name)[0])
 
 
-def _program(paths: dict[int, PurePosixPath], around: PurePosixPath) -> Iterator[tuple[int, PurePosixPath]]:
+def _program(
+    paths: dict[int, PurePosixPath], attempts: dict[int, str], around: PurePosixPath
+) -> Iterator[tuple[int, PurePosixPath]]:
     """The files of the program that counts, with their paths in a submission.
 
-    It is looked for below the notebook's folder first, and then everywhere.
+    It is looked for below the notebook's folder first, and then everywhere. Files of attempts before that of its
+    `train.py` do not belong to it.
     """
     entries = [number for number, path in paths.items() if _is_entry(path)]
     if not entries:
@@ -201,12 +215,12 @@ def _program(paths: dict[int, PurePosixPath], around: PurePosixPath) -> Iterator
         named = path.parent.name == PROGRAM
         return not path.is_relative_to(around), not named, len(path.parts), path.name != ENTRY, str(path)
 
-    entry = min(entries, key=rank)
+    entry = min(_of_last_attempt(entries, attempts), key=rank)
     folder = paths[entry].parent
     alone = folder in (PurePosixPath(), around)  # it lies beside the notebook, or beside all that was handed in
     yield entry, PurePosixPath(PROGRAM) / ENTRY
     for number, path in paths.items():
-        if number in entries or path.suffix == NOTEBOOK:
+        if number in entries or path.suffix == NOTEBOOK or attempts[number] < attempts[entry]:
             continue
         if path.parent == folder and path.suffix == ".py" if alone else path.is_relative_to(folder):
             yield number, PurePosixPath(PROGRAM) / path.relative_to(folder)

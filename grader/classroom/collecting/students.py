@@ -9,7 +9,8 @@ from pathlib import PurePosixPath
 
 from grader.classroom.collecting import platforms
 from grader.classroom.collecting.platforms import MOODLE, HandIn
-from grader.classroom.collecting.student_submission import STUDENT
+from grader.classroom.collecting.student_submission import PROGRAM, STUDENT
+from grader.common.contract import ENTRY
 from grader.common.text import quoted
 
 MAX_PEOPLE = 3  # people of one name in a message
@@ -92,11 +93,23 @@ def _without_outer_folder(
     if _is_a_students(next(iter(paths.values())).parts[0], pattern):
         return paths
     inner = {number: PurePosixPath(*path.parts[1:]) for number, path in paths.items()}
+    if _are_clones(next(iter(paths.values())).parts[0], inner.values()):
+        return inner
     if any(platforms.read(path, pattern) or MOODLE.fullmatch(path.parts[0]) for path in inner.values()):
         return inner
-    students_of: dict[str, set[str]] = defaultdict(set)  # the folders in which an assignment's notebook lies
+    students_of: dict[str, set[str]] = defaultdict(set)  # the folders with an assignment's notebook, or with a program
     for path in inner.values():
         if name := assignment_of(path, assignments):
             students_of[name].add(path.parts[0] if len(path.parts) > 1 else "")
+        elif path.parts[1:] == (PROGRAM, ENTRY):
+            students_of[PROGRAM].add(path.parts[0])
     several = any(len(folders) > 1 and "" not in folders for folders in students_of.values())
     return inner if several else paths
+
+
+def _are_clones(top: str, inner: Iterable[PurePosixPath]) -> bool:
+    """Whether the paths lie in clones of a classroom, which may be a single one."""
+    match = platforms.CLONES.fullmatch(top)
+    return bool(match) and all(
+        len(path.parts) > 1 and path.parts[0].startswith(f"{match['assignment']}-") for path in inner
+    )

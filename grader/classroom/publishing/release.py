@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from nbformat import NotebookNode
+from nbgrader.api import MissingEntry
 from nbgrader.utils import is_grade
 
 from grader.classroom import policy
@@ -50,7 +51,7 @@ def _withdraw(course: Course, name: str) -> None:
     if any(course.root.glob(f"submitted/*/{name}")):
         return
     course.api.unrelease(name)
-    with course.gradebook as book:
+    with course.gradebook as book, contextlib.suppress(MissingEntry):  # an interrupt may have come after it was removed
         book.remove_assignment(name)
     for step in ("source", "release"):
         shutil.rmtree(course.folder(step, ".", name), ignore_errors=True)

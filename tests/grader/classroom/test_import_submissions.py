@@ -173,8 +173,37 @@ def test_a_damaged_file_of_an_archive_costs_this_file_only(course: Course, tmp_p
     content[start] ^= 0xFF
     archive.write_bytes(content)
     download = import_submissions.import_submissions(archive, course)
-    assert not_graded(download) == {f"ada/{NAME}.ipynb": "it cannot be read; ask for it again"}
+    assert not_graded(download) == {f"ada/{NAME}.ipynb": import_submissions.UNREADABLE}
     assert student_submission.read_submission(course, "bob", NAME).notebook == NOTEBOOK
+
+
+def test_a_damaged_file_does_not_replace_what_was_handed_in_before(course: Course, tmp_path: Path):
+    import_submissions.import_submissions(as_folder(tmp_path / "before", {f"ada/{NAME}.ipynb": NOTEBOOK}), course)
+    archive = as_zip(tmp_path / "in.zip", {f"ada/{NAME}.ipynb": b"a" * 100})
+    content = bytearray(archive.read_bytes())
+    content[content.index(f"ada/{NAME}.ipynb".encode()) + len(f"ada/{NAME}.ipynb")] ^= 0xFF
+    archive.write_bytes(content)
+    import_submissions.import_submissions(archive, course)
+    assert student_submission.read_submission(course, "ada", NAME).notebook == NOTEBOOK
+
+
+def test_the_files_of_a_tool_do_not_count_as_a_learners(course: Course, tmp_path: Path):
+    files = {f".git/{n}": b"" for n in range(1200)} | {f"{NAME}.ipynb": NOTEBOOK}
+    archive = as_zip(tmp_path / "work.zip", files).read_bytes()
+    download = import_submissions.import_submissions(as_folder(tmp_path / "in", {"ada/work.zip": archive}), course)
+    assert download.submissions == [("ada", NAME)]
+
+
+def test_a_tar_that_ends_with_a_learners_zip_stays_a_tar(course: Course, tmp_path: Path):
+    evil = as_zip(tmp_path / "evil.zip", {f"bob/{NAME}.ipynb": b"forged"}).read_bytes()
+    path = tmp_path / "in.tar"
+    with tarfile.open(path, "w") as archive:
+        for name, content in ((f"ada/{NAME}.ipynb", NOTEBOOK), ("eve/evil.zip", evil)):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    download = import_submissions.import_submissions(path, course)
+    assert {student for student, _ in download.submissions} == {"ada", "eve"}
 
 
 @pytest.mark.parametrize("pack", [as_zip, tarred])

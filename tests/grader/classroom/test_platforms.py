@@ -145,6 +145,19 @@ def test_blackboard_has_all_attempts(course: Course, tmp_path: Path, attempts: i
     assert reasons == {f"{BLACKBOARD}-08-00-00.txt": NOT_GRADED, **other}
 
 
+def test_the_last_attempt_counts_whatever_its_files_are_called(course: Course, tmp_path: Path):
+    first, second = f"{BLACKBOARD}-08-00-00", f"{BLACKBOARD}-23-59-07"
+    old = {f"{EIGHT}.ipynb": b"old", "my_assignment/train.py": b"old", "my_assignment/left_out.py": b"old"}
+    new = {f"deep/{EIGHT} (1).ipynb": b"new", "deep/my_assignment/train.py": b"new"}
+    files = {
+        f"{first}_v1.zip": as_zip(tmp_path / "v1.zip", old).read_bytes(),
+        f"{second}_v2.zip": as_zip(tmp_path / "v2.zip", new).read_bytes(),
+    }
+    found, _ = taken_in(course, as_zip(tmp_path / "download", files))
+    assert found == {("alovelace", EIGHT): b"new"}
+    assert student_submission.read_submission(course, "alovelace", EIGHT).program == {"train.py": b"new"}
+
+
 def test_brightspace_has_a_folder_for_each_attempt(course: Course, tmp_path: Path):
     files = {
         f"1234-5678 - Ada Lovelace - Jan 31, 2026 1159 PM/{ONE}.ipynb": b"late",
@@ -172,6 +185,17 @@ def test_brightspace_has_a_folder_for_each_attempt(course: Course, tmp_path: Pat
         f"1239-5678 - Same Name - Feb 1, 2026 1205 AM/{ONE}.ipynb": both,
         "index.html": "it lies in no student's folder; put it into a folder with the student's name",
     }
+
+
+def test_a_folder_around_programs_is_no_student(course: Course, tmp_path: Path):
+    files = {f"class/{who}/my_assignment/train.py": who.encode() for who in ("ada", "bob")}
+    download = import_submissions.import_submissions(as_zip(tmp_path / "download", files), course)
+    assert {student for student, _ in download.submissions} == {"ada", "bob"}
+
+
+def test_one_clone_alone_is_its_account(course: Course, tmp_path: Path):
+    download = as_zip(tmp_path / "download", {f"homework-3-submissions/homework-3-ada/{ONE}.ipynb": b"ada"})
+    assert taken_in(course, download)[0] == {("ada", ONE): b"ada"}
 
 
 @pytest.mark.parametrize("outer", ["", "homework-3-submissions/"])

@@ -248,7 +248,7 @@ def test_another_target_and_other_data_are_those_of_the_program(graded: Graded, 
     (course.root / policy.FILE).write_text(f"[program]\ntarget = 0.99\ndata = '{tmp_path / 'turned'}'\n")
     said = graded_again(course)
     (report,) = course.harness.glob("*-target-0.99-data-*/*/report.json")
-    assert "the target is 99.00 %" in report.read_text()
+    assert "the target is 99.00%" in report.read_text()
     assert str(tmp_path / "turned") in (report.parents[1] / "journal.jsonl").read_text()
     assert not record.load(course.record(RIGHT, program)).passed and "points before" in said
 

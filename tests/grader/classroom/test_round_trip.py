@@ -218,9 +218,13 @@ def test_a_table_of_another_form_is_refused_in_one_line(
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("options", [["--for", "canvas"], ["--roster", "x.csv"]])
-def test_platform_and_table_belong_together(tmp_path: Path, options: list[str]):
-    assert main(["export", "--course", str(tmp_path), *options]) == 2
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [(["--for", "canvas"], "name the file with --roster"), (["--roster", "x.csv"], "name the platform of the table")],
+)
+def test_platform_and_table_belong_together(course: Course, capsys, options: list[str], message: str):
+    assert main(["export", "--course", str(course.root), *options]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_the_policy_says_how_the_platform_calls_an_assignment(course: Course, earned: list[float], tmp_path: Path):
