@@ -101,8 +101,14 @@ def handout(args: argparse.Namespace, console: Console) -> int:
     from grader.notebooks import build
     from grader.notebooks.handout import handout
 
-    lessons = [path.stem for path in build.lessons(build.SOLUTIONS)]
-    rules = policy.load(args.course, lessons) if args.course else policy.Policy()
+    rules = policy.Policy()
+    if args.course:
+        if not (args.course / policy.FILE).is_file():
+            raise GraderError(f"{args.course} has no {policy.FILE}; name the course's folder, such as grader/work")
+        lessons = [path.stem for path in build.lessons(build.SOLUTIONS)]
+        rules = policy.load(args.course, lessons)
+        if unknown := rules.unknown_lessons(lessons):
+            raise policy.PolicyError(f"{policy.FILE}: no lesson {', '.join(unknown)}; there are: {', '.join(lessons)}")
     try:
         handout(args.target, is_chosen=rules.is_chosen)
     except FileExistsError:

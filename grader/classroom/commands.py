@@ -64,7 +64,7 @@ def export(args: argparse.Namespace, console: Console) -> int:
 
     if args.platform != "csv" and args.roster is None:
         raise RosterError(f"export your gradebook from {args.platform}, and name the file with --roster")
-    if args.platform == "csv" and args.roster:
+    if args.platform == "csv" and (args.roster or args.assignment or args.unit == "percent"):
         raise RosterError("name the platform of the table with --for")
     course = Course(args.course.resolve())
     table, summary = export(course)

@@ -8,17 +8,26 @@ import nbformat
 from grader.classroom.collecting.student_submission import StudentSubmission
 from grader.classroom.course import Course
 from grader.classroom.grading import gradebook, rebuild
-from grader.classroom.grading.record import Record
+from grader.classroom.grading.record import Record, Run
 from grader.common.atomic_write import write_whole
 
 NOTE = "from-the-grader-attempts"  # the id of the cell that says which attempt counts
 
 
-def number(before: Record | None, submission: StudentSubmission) -> int:
+def graded_alike(before: Record | None, run: Run) -> list[str]:
+    """The hashes of the attempts that were graded with the same kind of run, the oldest first.
+
+    With another size, target or data, the attempts are counted anew, because they are graded anew.
+    """
+    if before is None or (before.passed is not None and before.run != run):
+        return []
+    return before.sources or [before.source]
+
+
+def number(before: Record | None, submission: StudentSubmission, run: Run) -> int:
     """Which attempt a submission is, from 1. What was graded before is no new attempt."""
-    if before is None:
-        return 1
-    return before.attempt + (before.source != submission.source)
+    known = graded_alike(before, run)
+    return known.index(submission.source) + 1 if submission.source in known else len(known) + 1
 
 
 def is_graded(course: Course, grade: Record, submission: StudentSubmission) -> bool:
@@ -30,10 +39,10 @@ def is_graded(course: Course, grade: Record, submission: StudentSubmission) -> b
     return submission.source in (grade.source, *known)
 
 
-def is_beyond(course: Course, before: Record | None, submission: StudentSubmission) -> bool:
+def is_beyond(course: Course, before: Record | None, submission: StudentSubmission, run: Run) -> bool:
     """Whether a submission is not graded, because its student has used all attempts."""
     most = course.policy.attempts.best_of
-    return most is not None and number(before, submission) > most
+    return most is not None and number(before, submission, run) > most
 
 
 def earlier_counts(course: Course, before: Record | None, submission: StudentSubmission, grade: Record) -> bool:

@@ -132,7 +132,7 @@ class Autograding:
         """Forget the grades, so that an interrupted run with `force` continues without it."""
         for submission in submissions:
             path = self.course.record(*submission.id)
-            if not attempts.is_beyond(self.course, record.earlier(path), submission):
+            if not attempts.is_beyond(self.course, record.earlier(path), submission, self._run):
                 record.forget(path)
 
     def without_grade(self, submissions: list[StudentSubmission]) -> list[StudentSubmission]:
@@ -149,7 +149,7 @@ class Autograding:
     def _is_beyond_the_attempts(self, submission: StudentSubmission) -> bool:
         """Whether all attempts of a student are used. This is printed, and the grade stays as it is."""
         path = self.course.record(*submission.id)
-        if not attempts.is_beyond(self.course, record.earlier(path), submission):
+        if not attempts.is_beyond(self.course, record.earlier(path), submission, self._run):
             return False
         record.bring_back(path)
         most = self.course.policy.attempts.best_of
@@ -160,9 +160,12 @@ class Autograding:
         grade = record.load(self.course.record(*submission.id))
         if grade is None or not attempts.is_graded(self.course, grade, submission):
             return False
+        return grade.passed is None or grade.run == self._run  # without a program, there is no run
+
+    @property
+    def _run(self) -> record.Run:
         program = self.course.policy.program
-        wanted = (self.options.profile, program.target, program.data)
-        return grade.passed is None or grade.run == wanted  # without a program, there is no run
+        return self.options.profile, program.target, program.data
 
     def program_reports(self, waiting: list[StudentSubmission]) -> dict[tuple[str, str], ProgramReport | None]:
         """Run the four-worker programs. A report is None if the grader itself failed on it."""

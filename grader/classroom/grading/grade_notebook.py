@@ -56,14 +56,15 @@ def grade_notebook(
         rebuild.add_note(rebuilt.notebook, text)
     path = course.record(*submission.id)
     before = record.earlier(path)
-    attempt = attempts.number(before, submission)
-    sources = [*(before.sources[: attempt - 1] if before else []), submission.source]
+    program = course.policy.program
+    known = attempts.graded_alike(before, (profile, program.target, program.data))
+    sources = known if submission.source in known else [*known, submission.source]
+    attempt = sources.index(submission.source) + 1
     graded, seconds = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic() - started
     grade = Record(
         source=submission.source, profile=profile, lines=lines, problems=problems, passed=passed, graded=graded,
         seconds=round(seconds, 2), worth_a_look=look, attempt=attempt, sources=sources,
-        counted=attempt, target=course.policy.program.target,
-        data=course.policy.program.data, handed_in=submission.timestamp,
+        counted=attempt, target=program.target, data=program.data, handed_in=submission.timestamp,
     )  # fmt: skip
     if attempts.earlier_counts(course, before, submission, grade):
         grade = attempts.keep_earlier(course, before, submission, grade)

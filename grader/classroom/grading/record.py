@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from grader.common.atomic_write import write_whole
 
+Run = tuple[str, float | None, str | None]  # a kind of run of the four-worker program: its profile, target and data
 FOUR_WORKERS = "four_workers"  # the grade_id of the cell that earns the four-worker program's points
 
 
@@ -55,7 +56,7 @@ class Record(BaseModel, frozen=True):
         return round(sum(line.points for line in self.lines), 2)
 
     @property
-    def run(self) -> tuple[str, float | None, str | None]:
+    def run(self) -> Run:
         """What kind of run the four-worker program was judged by."""
         return self.profile, self.target, self.data
 

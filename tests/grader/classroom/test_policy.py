@@ -13,6 +13,7 @@ from rich.console import Console
 from cifar import data
 from grader.__main__ import main
 from grader.classroom import policy
+from grader.classroom.collecting.student_submission import StudentSubmission
 from grader.classroom.course import Course
 from grader.classroom.grading import attempts, record
 from grader.classroom.grading.autograde import AutogradeOptions, autograde
@@ -185,6 +186,22 @@ def test_the_best_of_several_attempts_counts_and_no_more_are_graded(graded: Grad
     assert record.load(course.record(RIGHT, NOTEBOOK)).attempt == 3
 
 
+def test_another_kind_of_run_counts_the_attempts_anew():
+    """The first attempt is graded with full runs, after fast runs of both attempts. The second one is new then."""
+    one, two = (
+        StudentSubmission(RIGHT, synthetic_class.PROGRAM, text, "", {}, "", None, "") for text in (b"one", b"two")
+    )
+    fast, full = ("fast", None, None), ("full", None, None)
+    grade = record.Record(
+        source=two.source, profile="fast", lines=[], problems=[], passed=True, graded="", seconds=0, attempt=2,
+        sources=[one.source, two.source],
+    )  # fmt: skip
+    assert [attempts.number(grade, attempt, fast) for attempt in (one, two)] == [1, 2]
+    assert [attempts.number(grade, attempt, full) for attempt in (one, two)] == [1, 1]
+    again = grade.model_copy(update={"profile": "full", "sources": [one.source]})
+    assert [attempts.number(again, attempt, full) for attempt in (one, two)] == [1, 2]
+
+
 def test_grading_again_by_force_keeps_the_best_attempt_and_loses_no_record(graded: Graded, tmp_path: Path):
     """The first of two attempts counts. Then all attempts are used, and another one is handed in."""
     course = copy(graded, tmp_path / "work")
@@ -281,3 +298,13 @@ def test_the_learners_copy_has_the_chosen_lessons(tmp_path: Path):
     assert main(["handout", str(tmp_path / "copy"), "--course", str(tmp_path)]) == 0
     names = {path.name[:2] for path in (tmp_path / "copy" / "notebooks").glob("*.ipynb")}
     assert names == {"00", "02", "13", "98", "99"}
+
+
+def test_a_wrong_course_or_lesson_makes_no_learners_copy(tmp_path: Path, capsys):
+    command = ["handout", str(tmp_path / "copy"), "--course"]
+    assert main([*command, str(tmp_path / "nowhere")]) == 2
+    assert "has no policy.toml" in capsys.readouterr().err
+    (tmp_path / policy.FILE).write_text('lessons = ["3"]')
+    assert main([*command, str(tmp_path)]) == 2
+    assert "policy.toml: no lesson 3; there are: 00_start_here" in capsys.readouterr().err
+    assert not (tmp_path / "copy").exists()

@@ -220,7 +220,12 @@ def test_a_table_of_another_form_is_refused_in_one_line(
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--for", "canvas"], "name the file with --roster"), (["--roster", "x.csv"], "name the platform of the table")],
+    [
+        (["--for", "canvas"], "name the file with --roster"),
+        (["--roster", "x.csv"], "name the platform of the table"),
+        (["--assignment", "x"], "name the platform of the table"),
+        (["--as", "percent"], "name the platform of the table"),
+    ],
 )
 def test_platform_and_table_belong_together(course: Course, capsys, options: list[str], message: str):
     assert main(["export", "--course", str(course.root), *options]) == 2
