@@ -20,9 +20,9 @@
 # **Time:** about {{minutes_01}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** 00, and a little
 # PyTorch.
 #
-# Why begin here, in a course about many GPUs? Several workers that average their gradients do one thing to the
-# mathematics: they make the batch larger. So everything that surprises people about many GPUs begins with what a
-# batch's size does to a step.
+# Why begin here, in a course about many GPUs? A **worker** is a process that trains on its own share of the images,
+# often with a GPU of its own. Several workers that average their gradients do one thing to the mathematics: they make
+# the batch larger. So much of what surprises people about many GPUs begins with what a batch's size does to a step.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -90,8 +90,9 @@ for _ in range(3):
 # Gradient descent gives the same answer each time. SGD gives another one each time, near it. Is it just not finished?
 # It is as finished as it will ever be. Near the minimum $g$ vanishes. But $\hat g$ does not, because a few images never
 # agree exactly. So every update is a small kick, and the slope pulls back. A higher rate makes the kicks larger. A
-# larger batch makes them smaller. In the end kicks and slope balance, and the distance from the minimum $w^*$ stays.
-# For small rates, its mean over many updates is
+# larger batch makes them smaller. In the end kicks and slope balance, and the distance from the minimum $w^*$ stays
+# about the same. Square the distances of many updates, take the mean of the squares, and then its root. ($\mathbb E$
+# stands for a mean.) For small rates this is
 #
 # $$ \sqrt{\mathbb E \lVert w - w^* \rVert^2} \approx c\, \sqrt{\eta / B} $$
 #
@@ -262,13 +263,14 @@ result = saved("C03")
 # </details>
 #
 # $\mathcal B$ is the **gradient noise scale**, in images (McCandlish et al. 2018, arXiv:1812.06162). At this batch size
-# the squared error $\operatorname{tr} \Sigma / B$ is as large as the squared length of the gradient: the line crossed 1
-# there, in the figure above.
+# the squared error $\operatorname{tr} \Sigma / B$ is as large as the squared length of the gradient. In the figure
+# above, the line of each network crossed 1 there. The five networks have other noise scales, because each began with
+# other weights.
 #
 # So a step with the batch $B$ gains only the share $1 / (1 + \mathcal B / B)$ of the most that a step can gain. The run
 # then needs about $(1 + \mathcal B / B)$ times as many steps. Let $S_{\min}$ be the number of updates with very large
-# batches. The number of updates $S$ is then the formula on the left. A run uses $S$ times $B$ images. Multiply by $B$,
-# and write $E_{\min}$ for $S_{\min} \mathcal B$, and you have the formula on the right:
+# batches. The number of updates $S$ is then the formula on the left. A run of $S$ updates uses $S B$ images. Call this
+# number $E$. It is the formula on the right, and its smallest value is $E_{\min} = S_{\min} \mathcal B$:
 #
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad E = E_{\min} \left(1 + \frac{B}{\mathcal B}\right). $$
 #
@@ -283,9 +285,9 @@ result = saved("C03")
 # ### Measuring it with workers
 #
 # To compute $g$ over all images at every update is too expensive, and the gradients of single images are too many to
-# store. But $K$ workers already have what we need. Each has a gradient of its $b$ images; the **all-reduce**, the
-# exchange after which all have the same result, gives the average, a gradient of $Kb$. On average over many batches the
-# squared length of a batch's gradient is
+# store. But $K$ workers already have what we need. Each has a gradient of its $b$ images. The **all-reduce**, an
+# exchange after which all have the same result, gives the average. This is a gradient of $Kb$ images. On average over
+# many batches the squared length of a batch's gradient is
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
@@ -317,13 +319,13 @@ Markdown(f"Your function: **{yours:.0f}** images. From the full gradient: **{siz
 #
 # Now the whole experiment, with both halves independent of each other.
 #
-# 1. Several processes train one small network together. We call each a **worker**. Each computes a gradient on its own
-#    images. We record its squared length, and the squared length of the average. (If the two were always equal,
-#    something would be wrong. All workers would have the same images, or the lengths were taken after the averaging.)
+# 1. Several processes train one small network together. Each computes a gradient on its own images. We record its
+#    squared length, and the squared length of the average. (If the two were always equal, something would be wrong. All
+#    workers would have the same images, or the lengths were taken after the averaging.)
 # 2. One process trains the same network from the same weights to the same test loss, with several batch sizes. For each
 #    of them it searches for the rate that needs the fewest updates: a rate at a time, until both neighbours are worse.
 #    Then it fits the formula from above, $S = S_{\min}(1 + B_{\text{crit}} / B)$. If theory is right, the fitted
-#    $B_{\text{crit}}$ is near $\mathcal B$.
+#    $B_{\text{crit}}$ and $\mathcal B$ have the same order of magnitude.
 #
 # **What to look at:** on the left, where the line bends, and whether the dotted line (the noise scale, from the first
 # half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
@@ -346,7 +348,7 @@ compare("critical_batch", my_guess)
 sizes, updates = c28.measured(result.runs)
 rates = [c28.best(result.runs[f"batch-{size}"][0])[0] for size in sizes]
 rows = "\n".join(
-    f"| {size:,} | {rate:.3f} | {count:.0f} | {count * size:,.0f} |"
+    f"| {size:,} | {rate:.3f} | {count:.0f} | {round(count) * size:,} |"
     for size, rate, count in zip(sizes, rates, updates[0], strict=True)
 )
 Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n" + rows)
@@ -354,8 +356,9 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # %% [markdown]
 # How far may you trust it?
 #
-# - The noise scale is that of a **round** bowl. Real curvature differs between directions, and the number that theory
-#   wants weighs the noise by it. So expect the right order of magnitude, and a factor between the two.
+# - The noise scale is that of a **round** bowl. Real curvature differs between directions, and the exact theory counts
+#   the noise more where the curvature is large. We leave this out, so the noise scale can be wrong by a factor. Expect
+#   the right order of magnitude, and no more.
 # - The noise scale changes during training. It is small at first, because all images agree on the first thing to learn.
 #   Later it tends to grow, though unsteadily (right panel), because what is left to learn differs from image to image.
 #   What you measure for a run is an average over it.

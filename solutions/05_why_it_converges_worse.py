@@ -396,7 +396,7 @@ result = saved("C20")
 # One worker and eight train on a few images, without distortions, so that they can come near a
 # minimum at all. Again the large batch is looked at twice: at equal epochs and at equal updates.
 #
-# **What to look at:** the eigenvalues (a point a seed; the axis is logarithmic) from left to right, and, in the
+# **What to look at:** the eigenvalues (one point for each seed, on a logarithmic axis) from left to right, and, in the
 # caption, the training loss at each end: a sharpness means little at a place that is not a minimum. On the right, test
 # accuracy: does it come back at equal updates?
 

@@ -415,7 +415,8 @@ ax.set_yticks(range(len(adam)), adam)
 ax.legend()
 show(
     figure,
-    f"A dot a layer. Adam's largest share is {spans['Adam']} times its smallest, LAMB's {spans['LAMB']} times.",
+    f"One dot for each layer. Adam's largest share is {spans['Adam']} times its smallest, LAMB's "
+    f"{spans['LAMB']} times.",
     f"Each layer's step beside its weights. Largest over smallest: Adam {spans['Adam']}, LAMB {spans['LAMB']}.",
 )
 

@@ -62,7 +62,7 @@ def picture(runs: Runs) -> Picture:
     figure, ax = axes("images in the batch", "squared error / squared gradient")
     sizes, errors = np.array(runs["gradients"][0]["sizes"]), relative(runs)
     for number, line in enumerate(errors):
-        ax.loglog(sizes, line, "o-", color=COLOURS[0], label="" if number else "measured, a line a network")
+        ax.loglog(sizes, line, "o-", color=COLOURS[0], label="" if number else "measured, one line for each network")
         ax.loglog(sizes, line[0] * sizes[0] / sizes, "--", color=COLOURS[1], marker="", label="" if number else "1/B")
     ax.axhline(1, color="0.5", lw=1, label="the error is as long as the gradient")
     ax.set_xticks(sizes, [str(size) for size in sizes])
@@ -74,7 +74,7 @@ def picture(runs: Runs) -> Picture:
         f"Line plot on logarithmic axes: the error falls along straight lines of slope {slope} beside lines of 1/B.",
         f"Mean squared distance of a batch's gradient from that of all images, over "
         f"{counted(len(errors), 'network')}: slope "
-        f"{slope}. In the median it is {first:.2g} of the full gradient's squared length with {sizes[0]} images, "
+        f"{slope}. In the median it is {first:.2g} times the full gradient's squared length with {sizes[0]} images, "
         f"{last:.2g} with {sizes[-1]}.",
     )
 

@@ -299,7 +299,14 @@ def _bend(ax, sizes: np.ndarray, updates: np.ndarray, least: float, critical: fl
 def _through(ax, runs: Runs, critical: float) -> None:
     parts = (np.arange(WINDOWS) + 0.5) / WINDOWS
     for number, run in enumerate(runs["noise"]):
-        ax.plot(parts, scales(run), "o-", color=COLOURS[1], lw=1, label="" if number else "noise scale, a line a run")
+        ax.plot(
+            parts,
+            scales(run),
+            "o-",
+            color=COLOURS[1],
+            lw=1,
+            label="" if number else "noise scale, one line for each run",
+        )
     ax.axhline(critical, color="0.4", ls="--", label="critical batch size")
     ax.set_yscale("log")
     ax.legend()

@@ -133,7 +133,8 @@ def picture(runs: Runs) -> Picture:
     axes[2].legend(fontsize=8)
     return Picture(
         figure,
-        "Three scatter plots of accuracy against loss, a point a run and a marker a recipe: training images, test "
+        "Three scatter plots of accuracy against loss, one point for each run and one marker for each recipe: "
+        "training images, test "
         "images, and test accuracy against training loss. Where lower loss means higher accuracy, points fall to the "
         f"right. {_correlations(runs).capitalize()}.",
         f"Five recipes, {counted(len(runs['plain']), 'run')} each. {_correlations(runs).capitalize()}.",

@@ -199,7 +199,8 @@ def picture(runs: Runs) -> Picture:
     )
     return Picture(
         figure,
-        "Left and middle, the cosine against the batch size, a line a network: it is 1 at one image and lower with "
+        "Left and middle, the cosine against the batch size, one line for each network: it is 1 at one image "
+        "and lower with "
         "more, but for the biases of the linear network with squared error. Right, bars of test accuracy after "
         f"training with either gradient. Biases, largest batch: {biases}.",
         f"Cosine between the gradient of mean activations and the true one, "

@@ -229,7 +229,8 @@ def picture(runs: Runs) -> Picture:
     )
     return Picture(
         figure,
-        "Left, stacked bars of the stages' times for one image, a bar a pipeline. Right, bars of images a second in "
+        "Left, stacked bars of the stages' times for one image, one bar for each pipeline. Right, bars of "
+        "images a second in "
         f"turn and prefetched, diamonds where the stages' times predict them. {listed}.",
         f"Images a second in turn and prefetched, "
         f"{counted(len(runs['loop']), 'run')}: {listed}. Diamonds: predicted from the "

@@ -104,7 +104,7 @@ def picture(runs: Runs) -> Picture:
 
 def _alt(runs: Runs) -> str:
     ends = "; ".join(_end(runs, variant) for variant in VARIANTS)
-    return f"Two plots with a point a seed for each of three ends of training. {ends}."
+    return f"Two plots with one point for each seed for each of three ends of training. {ends}."
 
 
 def _end(runs: Runs, variant: str) -> str:
@@ -117,7 +117,7 @@ def _caption(runs: Runs) -> str:
     losses = ", ".join(f"{_mean(runs, variant, 'train_loss'):.3f}" for variant in VARIANTS)
     epochs, updates = (np.exp(sharper(runs, variant).mean) for variant in ("large-epochs", "large-updates"))
     return (
-        f"Sharpness where training ends, a point a seed ({len(runs['small'])}), lines: means. Training "
+        f"Sharpness where training ends, one point for each seed ({len(runs['small'])}), lines: means. Training "
         f"losses in the same order: {losses} nats. At equal epochs the large batch is {epochs:.2f} times as "
         f"sharp as the small one, at equal updates {updates:.2f} times."
     )

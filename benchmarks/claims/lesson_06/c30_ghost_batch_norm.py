@@ -84,7 +84,7 @@ def picture(runs: Runs) -> Picture:
         figure,
         f"Two plots against the number of images that are normalised together. Test accuracy: {listed}.",
         f"Mean and sample deviation over "
-        f"{counted(min(map(len, runs.values())), 'run')}, a dot a run. The global batch is "
+        f"{counted(min(map(len, runs.values())), 'run')}, one dot for each run. The global batch is "
         f"{sizes[-1]} images everywhere; the last point is synchronised. Accuracies lie within "
         f"{max(means) - min(means):.1f} points.",
     )

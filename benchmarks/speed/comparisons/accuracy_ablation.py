@@ -80,7 +80,7 @@ def picture(runs: Runs) -> Picture:
     parts = ", ".join(f"{name} {mean_std(accuracies(runs, variant), 100)} %" for variant, name in NAMES.items())
     return Picture(
         figure,
-        f"Test accuracy of three ways, a dot a seed and their mean with its deviation: {parts}.",
+        f"Test accuracy of three ways, one dot for each seed and their mean with its deviation: {parts}.",
         f"Test accuracy: {parts} (mean and deviation over seeds; dots: seeds). On "
         f"{CLAIM.settings['images']:,} training images, so lower than in the race; epochs in number as they cost.",
     )

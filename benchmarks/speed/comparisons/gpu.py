@@ -103,7 +103,7 @@ def picture(runs: Runs) -> Picture:
         for variant, name in VARIANTS.items()
     )
     return Picture(
-        figure, f"Test accuracy against seconds, a dot a run. {parts}.",
+        figure, f"Test accuracy against seconds, one dot for each run. {parts}.",
         f"{parts} (seconds: median and range). airbench94 after a run that warms the card up, ours from the first "
         "batch of a fresh process, evaluations included.",
     )  # fmt: skip
