@@ -221,7 +221,7 @@ SENTENCES = (
             _of("C25", "one shuffle", "test_accuracy"), _of("C25", "with replacement", "test_accuracy")
         ).seen,
     ),
-    Sentence(LESSON_05, "It is worse again.", lambda: _falling(4, "epochs").high < 0),
+    Sentence(LESSON_05, "It is worse with other seeds, too.", lambda: _falling(4, "epochs").high < 0),
     Sentence(LESSON_05, "points *more* than one worker reaches", lambda: _falling(4, "updates").low > 0),
     Sentence(
         LESSON_05, "At equal steps, more images in each step are better here",

@@ -20,9 +20,9 @@
 # (`cifar_single.py`) and 03 (the ring all-reduce, means of means).
 #
 # In the last notebook you averaged gradients by hand. Nobody trains that way: a library does it, in the background,
-# while back-propagation goes on. Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a handful of changed
-# lines. They are easy to copy, and nearly all mistakes in distributed training are one of them left out or half
-# understood. So we take them one by one. Everything here runs on a CPU: this notebook *is* a CPU-only Horovod example.
+# while back-propagation goes on. Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a few changed lines.
+# They are easy to copy, and many mistakes in distributed training are one of them left out or half understood. So we
+# take them one by one. Everything here runs on a CPU: this notebook *is* a CPU-only Horovod example.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -256,8 +256,9 @@ for epoch in range(2):
 # ## Counting the test images
 #
 # In *evaluation* no image may be left out, and none may count twice. But ten images do not go into four equal shards.
-# Libraries have two ways to deal with that, and both change the result a little. PyTorch's `DistributedSampler` fills
-# up the shards with images from the start of the list:
+# Two ways to deal with that are common, and both change the result a little. Shards may be filled up with images from
+# the start of the list, as PyTorch's `DistributedSampler` does. Or the shards stay unequal, and one takes the mean of
+# their accuracies:
 
 # %%
 import numpy as np
@@ -318,7 +319,7 @@ for event in update[:6]:
 tensors = list(dict.fromkeys(event.tensor for event in update if event.tensor))
 start = min(event.start for event in update)
 looks = {
-    "NEGOTIATE_ALLREDUCE": (palette.WAITING.line, 1.5, "waiting for all workers"),
+    "NEGOTIATE_ALLREDUCE": (palette.WAITING.line, 1.5, "waiting, for workers or for the exchange before"),
     "ALLREDUCE": (palette.GRADIENT.line, 5, "all-reduce"),
 }
 figure, ax = axes("time since the exchange of the update before it ended (ms)", "gradient of", size=(8.0, 4.4))
@@ -351,14 +352,16 @@ show(
 
 # %% [markdown]
 # Read it from top to bottom. Back-propagation begins at the last layer, so the last layer's gradients are ready first.
-# They are on their way while the worker still computes those of the first layers. (The figure does not show this
-# computing.) Thick lines that begin and end together are gradients that travelled together. Horovod collects small
+# A thin line has one of two reasons: another worker has not announced this gradient yet, or the exchange before is
+# still going on. Thick lines that begin and end together are gradients that travelled together. Horovod collects small
 # gradients, and sends them in one message: **tensor fusion**. An exchange takes some time however small it is, so a few
 # large ones are cheaper than many small ones. The lab of this lesson (notebook 14) measures by how much.
 #
 # The grey part is the time before the first exchange. There the worker only computes: the optimizer's step, the next
-# batch, the forward pass and the beginning of the backward pass. Only rank 0 writes a timeline. If another worker is
-# slow, rank 0 waits for it, and its first gradients show a long thin line.
+# batch, the forward pass and the beginning of the backward pass. The computing goes on below the coloured lines,
+# because the gradients of the first layers are still missing. Horovod does not record it, so the figure cannot show it.
+# Only rank 0 writes a timeline. If another worker is slow, rank 0 waits for it, and its first gradients show a long
+# thin line.
 #
 # ## Overlap
 #
@@ -379,8 +382,8 @@ show(
 # For example, let the forward pass take 20 ms, the backward pass 40 ms, the exchange 30 ms and its tail 5 ms. Then an
 # update takes 20 + max(40, 25) + 5 = 65 ms. One after the other would take 90 ms.
 #
-# People often quote $\max(\text{compute}, \text{exchange})$. That is less. A program that waits for the whole exchange
-# before the next forward pass cannot reach it.
+# People often quote $\max(\text{compute}, \text{exchange})$. Here that would be 60 ms, which is too good to be true: it
+# leaves out that the tail comes after the backward pass.
 #
 # How much can overlap hide? Move the dials, and find out:
 
@@ -407,7 +410,8 @@ result = saved("C26")
 #
 # Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
 # small exchanges, and each pays its latency (notebook 03). Sent after the backward pass, all of them fit into one
-# buffer. Compare the thick lines in the two timelines: which of them stand below each other?
+# buffer, and go out in one exchange. In the timeline above, count the groups of thick lines that begin and end
+# together: each group is one exchange.
 #
 # <details><summary>Where does clipping belong?</summary>
 #

@@ -354,11 +354,11 @@ compare("clusters", my_guess)
 #
 # ### Which technique for which link?
 #
-# On one machine most techniques of communication bring nothing, because its loopback is fast. The lab of lesson 04
-# shows that. Slow links change it. In the next experiment, the workers train on hosts whose links carry 50 Mbit/s to 10
-# Gbit/s. The thick line in each panel, **one group**, is the plain way: all gradients are exchanged at once, after the
-# backward pass. The black line, **no exchange**, is not a way to train. There each worker trains alone. Each panel has
-# one family of techniques:
+# On one machine most techniques of communication bring nothing, because the network inside a machine (its *loopback*)
+# is fast. The lab of lesson 04 shows that. Slow links change it. In the next experiment, the workers train on hosts
+# whose links carry 50 Mbit/s to 10 Gbit/s. The thick line in each panel, **one group**, is the plain way: all gradients
+# are exchanged at once, after the backward pass. The black line, **no exchange**, is not a way to train. There each
+# worker trains alone. Each panel has one family of techniques:
 #
 # - **When to exchange.** *Stock Horovod* is Horovod as it is installed. The others exchange each gradient when it is
 #   ready, or four groups of gradients. PyTorch's DDP groups them, too. All begin during the backward pass.
@@ -373,10 +373,11 @@ result = saved("links")
 
 # %% [markdown]
 # On the fastest link, the ways that exchange after each batch keep at least three quarters of the plain way's speed.
-# Only stock Horovod is much slower. When to exchange changes little on slow links. How many bytes, and how often,
-# changes much. At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and top-k and PowerSGD
-# keep most of it. A larger batch is faster for another reason as well: the processor needs less time for each of its
-# images. The black line goes up and down, because other programs were busy at times.
+# Only stock Horovod is much slower. (Its background threads take time from the cores that compute. Lab 14 shows how our
+# scripts avoid this.) When to exchange changes little on slow links. How many bytes, and how often, changes much. At
+# 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and top-k and PowerSGD keep most of it. A
+# larger batch is faster for another reason as well: the processor needs less time for each of its images. The black
+# line goes up and down, because other programs were busy at times.
 #
 # The sentence below the figure is about our cost model. We fitted it to some of these runs, and it predicted the speed
 # of the others. The median error means: half of these predictions were wrong by less than this. The page
@@ -486,7 +487,8 @@ assert difference < 1e-12
 
 # %% [markdown]
 # A number in double precision has about 16 digits. So a relative difference of about 1e-16 means that the weights
-# differ in their last digits at most. The two libraries may add the gradients in another order, and then a last digit
+# differ in their last digits at most. With two workers it can be exactly 0, because the sum of two numbers has one
+# order only. With more workers, the two libraries may add the gradients in another order, and then a last digit
 # differs. Read the two programs side by side:
 #
 # | what | Horovod | PyTorch DDP |

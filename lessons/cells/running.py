@@ -57,7 +57,7 @@ def horovodrun(
             variables = {lane.FOLDER: str(view.folder)} | (environment or {})
             _follow(running(command, workers, variables), workers, line, view.heard)
     else:
-        with tqdm(total=epochs, unit="epoch", file=sys.stdout, leave=False) as bar:
+        with tqdm(total=epochs, unit="epoch", file=sys.stdout, leave=False, mininterval=0) as bar:
             _follow(
                 running(command, workers, environment or {}), workers, line, functools.partial(_move, bar), bar.write
             )

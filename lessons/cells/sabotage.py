@@ -33,7 +33,8 @@ class Bug(NamedTuple):
 BUGS = {
     "no broadcast": Bug(
         "hvd.broadcast_parameters(net.state_dict(), root_rank=0)", "pass",
-        "All apply the same mean gradient, so the distance between the networks stays. None of them fits the gradient.",
+        "All apply the same mean gradient, so the distance between the networks stays. The gradient was computed at "
+        "four places, and is right for none of them.",
     ),
     "no shards": Bug(
         "shard(order, hvd.rank(), hvd.size())", "order",

@@ -9,6 +9,7 @@ from torch.nn.functional import cross_entropy
 
 from cifar.data import normalise
 from cifar.model import ResNet9
+from cifar.workers import autocast
 from grader.common.contract import NETWORK_WIDTH, WORKERS
 from grader.run.challenger import Question
 from grader.run.hooks.grader_observer.projections import Projections
@@ -73,7 +74,11 @@ def promise(weights: np.ndarray) -> str:
 
 
 def gradient(net: ResNet9, records: np.ndarray) -> list[torch.Tensor]:
-    """Return the gradient of the mean loss, parameter by parameter, for records `(N, 3073)`."""
+    """Return the gradient of the mean loss, parameter by parameter, for records `(N, 3073)`.
+
+    It is computed as a program computes it, in bfloat16 where the processor has it.
+    """
     images = torch.from_numpy(records[:, 1:].reshape(-1, 3, 32, 32))
-    loss = cross_entropy(net(normalise(images)), torch.from_numpy(records[:, 0]).long())
+    with autocast(images.device):
+        loss = cross_entropy(net(normalise(images)), torch.from_numpy(records[:, 0]).long())
     return list(torch.autograd.grad(loss, list(net.parameters())))
