@@ -207,7 +207,7 @@ def _minutes() -> dict[str, str]:
 
 
 LAB_13, LAB_15 = "13_lab_of_lesson_03", "15_lab_of_lesson_05"
-LESSON_03 = "03_data_parallelism_by_hand"
+LESSON_02, LESSON_03 = "02_one_worker", "03_data_parallelism_by_hand"
 LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", "07_famous_results"
 LESSON_09 = "09_beyond_one_machine"
 SENTENCES = (
@@ -220,6 +220,11 @@ SENTENCES = (
         lambda: not paired(
             _of("C25", "one shuffle", "test_accuracy"), _of("C25", "with replacement", "test_accuracy")
         ).seen,
+    ),
+    Sentence(
+        LESSON_02, "`plain` has the lowest training loss, and `distorted` has the highest test accuracy.",
+        lambda: min(runs("C07"), key=lambda arm: np.mean(_of("C07", arm, "train_loss"))) == "plain"
+        and max(runs("C07"), key=lambda arm: np.mean(_of("C07", arm, "test_accuracy"))) == "distorted",
     ),
     Sentence(LESSON_05, "It is worse with other seeds, too.", lambda: _falling(4, "epochs").high < 0),
     Sentence(LESSON_05, "points *more* than one worker reaches", lambda: _falling(4, "updates").low > 0),

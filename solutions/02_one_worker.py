@@ -64,7 +64,9 @@ print(script)
 # | the loop | one shuffle an epoch, one update a batch, one line in `metrics.jsonl` |
 # | `save` | the weights, as a file that appears whole or not at all |
 #
-# `load` reads all of CIFAR-10 into two tensors: bytes, not decoded files. From there on an image is an index.
+# `load` reads the images of CIFAR-10 into two tensors, one for training and one for tests. They are already decoded:
+# each number of a pixel is a byte. From there on, we select an image by its number. (Here it reads only a part of the
+# images, so that the notebook is quick.)
 
 # %%
 train, test = data.load(limit=images)
@@ -81,10 +83,11 @@ print("the first indices of the first epoch:", order[:8].tolist())
 # its deviation. Other images need their own mean and deviation, and perhaps other distortions: a mirrored car is a car,
 # but a mirrored 2 is no 2. With wrong values the network usually still learns, but more slowly.
 #
-# The script's network has no batch normalisation (`norm=no_norm`). The experiments further below use the same network
-# with it. This layer shifts and scales the numbers inside the network. In training it takes the mean and the deviation
-# from the current batch. For testing, `net.eval()` makes it use values that were kept during training. Without
-# `eval()`, the answer for an image would depend on its neighbours in the batch. Notebook 06 is about this layer.
+# The script's network has no batch normalisation (`norm=no_norm`). The experiments further below add batch
+# normalisation to the same network. Batch normalisation is a layer that shifts and scales the numbers inside the
+# network. In training it takes the mean and the deviation from the current batch. For testing, `net.eval()` makes it
+# use values that were kept during training. Without `eval()`, the answer for an image would depend on its neighbours in
+# the batch. Notebook 06 is about this layer.
 
 # %%
 net = BootcampResNet(norm=no_norm)
@@ -181,7 +184,9 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 saved_c07 = saved("C07")
 
 # %% [markdown]
-# The next cell lists the pairs of recipes that a given loss puts in the wrong order, beyond what the seeds explain.
+# `plain` has the lowest training loss, and `distorted` has the highest test accuracy. The next cell compares the
+# recipes two by two. It prints the pairs in which the recipe with the lower loss has the lower accuracy. It leaves out
+# differences that are not larger than those between seeds.
 
 # %%
 if saved_c07.seeds > 1 and not saved_c07.missing:
@@ -208,8 +213,8 @@ else:
 # For small $B$ the speed grows in proportion to $B$. For large $B$ it approaches $1/c$. Half of that is reached at the
 # **knee**, $B = t_0/c$. At three times the knee it is three quarters. For example, let $t_0$ be 20 ms and $c$ be 1 ms.
 # Then the knee is at 20 images. An update of 20 images takes 40 ms, which makes 500 images per second. An update of 60
-# images takes 80 ms, which makes 750. The limit is 1,000. From there on a larger batch buys little more speed, and you
-# know from notebook 01 that beyond the critical batch size it costs images.
+# images takes 80 ms, which makes 750. The limit is 1,000. So far above the knee, a larger batch is hardly faster. And
+# you know from notebook 01 that above the critical batch size a run also needs more images in all.
 #
 # Fit that line.
 
@@ -320,9 +325,10 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 
 # %% [markdown]
-# Prefetching in Python takes a second thread. Python has one lock, so only one thread can run Python code at a time.
-# PyTorch releases the lock while it calculates. So the second thread can prepare the next batch while the network
-# computes. A loop over single images is mostly Python code, and it holds the lock.
+# Prefetching here takes a second thread. (PyTorch's `DataLoader` can take processes instead.) Python has one lock, so
+# only one thread can run Python code at a time. PyTorch releases the lock while it calculates. So the second thread can
+# prepare the next batch while the network computes. A loop over single images is mostly Python code, and it holds the
+# lock.
 #
 # The experiment has three ways to prepare the same images. `vectorised` is what the scripts do: a whole batch at a
 # time. `loop` goes image by image in Python, as a data set class with `__getitem__` does. `cached` distorted everything
@@ -354,6 +360,7 @@ for arm, (run, *_) in stages.items():
         print(f"{arm}, {name}: predicted {said:.0f} images/s, measured {run[name]:.0f}")
 
 # %% [markdown]
+# In turn, the times of the stages add up. With prefetching, the slower side decides, as long as a core is free for it.
 # Three rules come out of it.
 #
 # - **Measure the stages before you change one.** With prefetching, twice as fast a network gains nothing where the
