@@ -107,8 +107,7 @@ def handout(args: argparse.Namespace, console: Console) -> int:
             raise GraderError(f"{args.course} has no {policy.FILE}; name the course's folder, such as grader/work")
         lessons = [path.stem for path in build.lessons(build.SOLUTIONS)]
         rules = policy.load(args.course, lessons)
-        if unknown := rules.unknown_lessons(lessons):
-            raise policy.PolicyError(f"{policy.FILE}: no lesson {', '.join(unknown)}; there are: {', '.join(lessons)}")
+        rules.check_lessons(lessons)
     try:
         handout(args.target, is_chosen=rules.is_chosen)
     except FileExistsError:

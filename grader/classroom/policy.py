@@ -93,10 +93,11 @@ class Policy(Rules):
         """Whether a lesson or lab, like `03_data_parallelism_by_hand`, belongs to the course."""
         return self.lessons is None or any(_is_named(lesson, name) for name in self.lessons)
 
-    def unknown_lessons(self, known: Iterable[str]) -> list[str]:
-        """The entries of `lessons` that name none of the lessons `known`."""
-        known = list(known)
-        return [name for name in self.lessons or [] if not any(_is_named(lesson, name) for lesson in known)]
+    def check_lessons(self, known: list[str]) -> None:
+        """Raise PolicyError if an entry of `lessons` names none of the lessons `known`."""
+        unknown = [name for name in self.lessons or [] if not any(_is_named(lesson, name) for lesson in known)]
+        if unknown:
+            raise PolicyError(f"{FILE}: no lesson {', '.join(unknown)}; there are: {', '.join(known)}")
 
     def unknown_students(self, known: Iterable[str]) -> list[str]:
         """The students with an extension whom nobody knows. Their names may be misspelt."""

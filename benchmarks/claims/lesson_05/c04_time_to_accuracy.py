@@ -152,7 +152,7 @@ def picture(runs: Runs) -> Picture:
         accuracies = 100 * np.array([run["accuracy"] for run in values])
         mean, spread = accuracies.mean(0), deviation(accuracies)
         for ax, x in ((left, np.arange(len(mean)) + 1), (middle, np.array(values[0]["updates"]))):
-            (line,) = ax.plot(x, mean, label=f"{size} worker{'s' * (size > 1)}")
+            (line,) = ax.plot(x, mean, label=counted(size, "worker"))
             ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
     left.axvline(runs["workers-1"][0]["epochs"], color="grey", linewidth=0.8)
     left.legend(title="constant rate")

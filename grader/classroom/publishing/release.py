@@ -33,8 +33,7 @@ def release(course: Course, solutions: Path) -> list[str]:
     course.create_key()
     names = [path.stem for path in texts]
     rules = policy.load(course.root, [*names, *course.assignments])
-    if unknown := rules.unknown_lessons(names):
-        raise policy.PolicyError(f"{policy.FILE}: no lesson {', '.join(unknown)}; there are: {', '.join(names)}")
+    rules.check_lessons(names)
     notebooks = {path.stem: graded_notebook(path) for path in texts if rules.is_chosen(path.stem)}
     sources = {name: build.text(notebook) for name, notebook in notebooks.items() if notebook}
     changed = [name for name, text in sources.items() if not _is_released(course, name, text)]
