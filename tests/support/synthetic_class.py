@@ -40,6 +40,9 @@ ANSWERS = {
     NOTEBOOKS[1]: ("warmup_factor", "momentum_correction", "trust_ratio"),
 }
 PROFILE = "fast"
+# The fast profile's target holds for known keys only: its runs are short, so another key can cost a right program the
+# target. `benchmarks calibrate` has measured this key.
+KEY = "calibration-0"
 
 STUB = "raise NotImplementedError('it is not written yet')"
 SECRETS = """
@@ -303,6 +306,8 @@ def lost_lines(found: Record) -> set[str]:
 def make(root: Path, students: int) -> Course:
     """Make a new course in `root`, release it, and hand in what a class hands in."""
     course = Course(root)
+    root.mkdir(parents=True, exist_ok=True)
+    (root / "key").write_text(KEY)
     release.release(course, SOLUTIONS)
     for number in range(students):
         hand_in(course, number)
