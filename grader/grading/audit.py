@@ -12,6 +12,7 @@ none of this. So the gradients agree in direction only, and they are judged over
 import hashlib
 import json
 import math
+import operator
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,8 +47,8 @@ class Audit:
     line that was changed later. `unclear` is how many name images that no gradient can be computed of.
 
     There is a number for each other question. `agreement` has the cosine between claimed and computed gradients, after
-    the workers' mean is subtracted from each. `changes` has the cosine between the change of the weights and the
-    computed gradients. `failure` says why, if these could not be computed.
+    what the workers have in common is taken out of each. `changes` has the cosine between the change of the weights and
+    the computed gradients. `failure` says why, if these could not be computed.
     """
 
     asked: int = 0
@@ -198,18 +199,32 @@ def _recompute(tasks: Sequence[Task], train: np.ndarray, isolation: type[Isolati
 
 
 def _agreement(question: Question, result: Recomputed) -> float:
-    """Return the cosine between claimed and computed projections of the workers' gradients, each less their mean.
+    """Return the cosine between claimed and computed projections of the workers' gradients.
 
-    Where the workers' weights differ, only the worker that was asked is compared.
+    The workers' mean is subtracted from each, because gradients of other images have most of it in common. Where the
+    workers' weights differ, the others' gradients belong to other weights. Then only the worker that was asked is
+    compared, and what lies along the mean of the computed gradients is taken out of both. The cosine of gradients of
+    other images is 0 on average in both cases.
     """
     same = len({line.commitment for line in question.lines}) == 1
-    ranks = range(WORKERS) if same else [question.worker]
-    claimed = _centred([line.local for line in question.lines], ranks)
-    computed = _centred(result.gradients, ranks)
+    if same:
+        claimed, computed = _centred([line.local for line in question.lines]), _centred(result.gradients)
+    else:
+        mean = [sum(column) for column in zip(*result.gradients, strict=True)]
+        claimed = _across(question.lines[question.worker].local, mean)
+        computed = _across(result.gradients[question.worker], mean)
     return cosine(claimed, computed) if usable(claimed) and usable(computed) else 0.0
 
 
-def _centred(gradients: list[list[float]], ranks: Sequence[int]) -> list[float]:
-    """Subtract the workers' mean from the projections of the workers `ranks`, and join them to one list."""
+def _centred(gradients: list[list[float]]) -> list[float]:
+    """Subtract the workers' mean from the projections of all workers, and join them to one list."""
     mean = [sum(column) / WORKERS for column in zip(*gradients, strict=True)]
-    return [value - average for rank in ranks for value, average in zip(gradients[rank], mean, strict=True)]
+    return [value - average for gradient in gradients for value, average in zip(gradient, mean, strict=True)]
+
+
+def _across(gradient: list[float], mean: list[float]) -> list[float]:
+    """Return the part of a gradient that is at right angles to the mean."""
+    if not usable(mean):
+        return gradient
+    share = sum(map(operator.mul, gradient, mean)) / sum(map(operator.mul, mean, mean))
+    return [value - share * along for value, along in zip(gradient, mean, strict=True)]

@@ -96,7 +96,7 @@ def keep_people_apart(course: Course, fates: list[Fate], note: bool) -> None:
 def _namesake(student: str, before: str, now: str) -> str:
     return (
         f"a student {student} with the number {before} has handed in before, and this one has {now}; rename the "
-        "folders of one of them"
+        f"folders of one of them, or, if both are one person, delete the entries of {student} in {PEOPLE}"
     )
 
 

@@ -6,8 +6,8 @@ of an attempt the highest in the tree counts.
 """
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import PurePosixPath
@@ -87,7 +87,7 @@ def place(
             for number in files:
                 fates[number].reason, fates[number].kept_apart = several, True
             continue
-        counting = _without_earlier(_up_to(files, fates, attempts), fates, released.names)
+        counting = _without_earlier(_up_to(files, fates, attempts, released.names), fates, released.names)
         _place_student(student, counting, released, fates)
     return fates
 
@@ -95,10 +95,16 @@ def place(
 def most_attempts(
     paths: list[PurePosixPath], released: Released, folder: str = "", pattern: re.Pattern | None = None
 ) -> int:
-    """Return how many attempts the student with the most of them has in a download. It is at least 1."""
+    """Return the most attempts that a student has at one assignment in a download. It is at least 1."""
     hand_ins = _hand_ins(paths, released, folder, pattern)
-    times = {(hand_in.student, hand_in.attempt) for hand_in in hand_ins.values()}
-    return max(Counter(student for student, _ in times).values(), default=1)
+    return max(
+        (
+            len(times)
+            for numbers in students.by_student(hand_ins).values()
+            for times in _attempts([hand_ins[number] for number in numbers], released.names)
+        ),
+        default=1,
+    )
 
 
 def _hand_ins(
@@ -113,11 +119,27 @@ def _by_a_tool(path: PurePosixPath) -> bool:
     return passed_over(str(path)) or path.name.lower() in LEFT_BY_A_SYSTEM
 
 
-def _up_to(files: dict[int, HandIn], fates: list[Fate], attempts: int | None) -> dict[int, HandIn]:
-    """The files of the first `attempts` attempts. The others get a reason."""
+def _attempts(files: Iterable[HandIn], assignments: frozenset[str]) -> list[list[str]]:
+    """The times of a student's attempts, in order, for each assignment of which there is a notebook or a program.
+
+    What has neither is in a list of its own.
+    """
+    found: dict[str, set[str]] = defaultdict(set)
+    for one in files:
+        program = PROGRAM if _is_entry(one.inner) else ""
+        found[students.assignment_of(one.inner, assignments) or program].add(one.attempt)
+    named = set().union(*(times for name, times in found.items() if name))
+    found[""] -= named
+    return [sorted(times) for times in found.values()]
+
+
+def _up_to(
+    files: dict[int, HandIn], fates: list[Fate], attempts: int | None, assignments: frozenset[str]
+) -> dict[int, HandIn]:
+    """The files of the first `attempts` attempts at each assignment. The others get a reason."""
     if attempts is None:
         return files
-    kept = set(sorted({one.attempt for one in files.values()})[:attempts])
+    kept = {time for times in _attempts(files.values(), assignments) for time in times[:attempts]}
     for number, one in files.items():
         if one.attempt not in kept:
             fates[number].reason = f"a later attempt than the {attempts} that are graded"

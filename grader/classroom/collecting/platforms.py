@@ -8,7 +8,7 @@ The platforms have these forms:
   `_LATE` may stand before them. A name that is there twice ends in `-1`. A text entry is `lovelaceada_1001_text.html`.
   Where names are hidden, `anon_AbC12` stands for the student. (Canvas's own program, `content_zipper.rb`.)
 - Blackboard: one flat folder of `Homework 3_alovelace_attempt_2026-01-31-23-59-07_name.ipynb`, with all attempts.
-  (The example in nbgrader's documentation of its zip collector.)
+  (The example in nbgrader's documentation of its zip collector.) The title and the user name may hold `_` themselves.
 - Brightspace: a folder `1234-5678 - Ada Lovelace - Jan 31, 2026 1159 PM` for each attempt, or `... - 31 January 2026
   1159 PM`, or a file with this beginning. The first number is the student's. (Public programs that read these.)
 - GitHub Classroom: a folder `homework-3-submissions` with a clone `homework-3-ACCOUNT` of each student.
@@ -18,17 +18,18 @@ Learners put archives into a download. An archive is like a folder in these path
 """
 
 import re
+from collections.abc import Iterable
 from datetime import datetime
+from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<user>\d+)_assignsubmission_.*", re.DOTALL)
+ATTEMPT = r"_attempt_(?P<time>\d{4}(?:-\d\d){5})"
 CANVAS_FILE = r"((?P<file>\d+)_(?P<rest>.+)|(?P<entry>(text|link)\.html))"
 CANVAS = re.compile(rf"(?P<name>.+?)_(?P<late>LATE_)?(?P<user>\d+)_{CANVAS_FILE}", re.DOTALL)
 CANVAS_HIDDEN = re.compile(rf"(?P<late>LATE_)?anon_(?P<user>\w+?)_{CANVAS_FILE}", re.DOTALL)
-BLACKBOARD = re.compile(
-    r".+?_(?P<user>[^_]+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(_(?P<rest>.+)|(?P<note>\.txt))", re.DOTALL
-)
+BLACKBOARD = re.compile(rf"(?P<owner>.+?_.+?){ATTEMPT}(_(?P<rest>.+)|(?P<note>\.txt))", re.DOTALL)
 BRIGHTSPACE = re.compile(
     r"(?P<user>\d+)-\d+ - (?P<name>.+?) - (?P<time>[\w, ]*\d{4} \d{1,4} [AP]M)( - (?P<rest>.+))?", re.DOTALL
 )
@@ -56,8 +57,11 @@ class HandIn(NamedTuple):
     path: PurePosixPath = PurePosixPath()
 
 
-def read(path: PurePosixPath, pattern: re.Pattern | None = None) -> HandIn | None:
-    """Read a path in one of these forms. None if it is in another form. `pattern` is the course's own, or None."""
+def read(path: PurePosixPath, pattern: re.Pattern | None = None, title: str = "") -> HandIn | None:
+    """Read a path in one of these forms. None if it is in another form.
+
+    `pattern` is the course's own, or None. `title` is what `blackboard_title` has found.
+    """
     if pattern and (match := pattern.match(str(path)) or pattern.match(path.name)):
         return _by_pattern(match, path)
     top, *folders = path.parts
@@ -68,14 +72,37 @@ def read(path: PurePosixPath, pattern: re.Pattern | None = None) -> HandIn | Non
         return HandIn(match["name"], match["user"], inner, _brightspace_time(match["time"])) if inner.parts else None
     if folders and without_archive(top) == top:
         return None
-    if match := BLACKBOARD.fullmatch(top):
+    if match := _blackboard(top):
         inner = PurePosixPath(match["rest"] or "note.txt", *folders)
-        return HandIn(match["user"], match["user"], inner, match["time"])
+        user = match["owner"].removeprefix(title) if title else match["owner"].rpartition("_")[2]
+        return HandIn(user, user, inner, match["time"])
     if match := CANVAS_HIDDEN.fullmatch(top):
         return _canvas(match, f"anon-{match['user']}", folders)
     if match := CANVAS.fullmatch(top):
         return _canvas(match, f"{match['name']}-{match['user']}", folders)
     return None
+
+
+def blackboard_title(paths: Iterable[PurePosixPath]) -> str:
+    """Return the beginning that all files of a download from Blackboard share: the assignment's title and a `_`.
+
+    It is "" where there is none, as with a single user or with two assignments. A user name is then taken to be what
+    follows the last `_`.
+    """
+    owners = {match["owner"] for path in paths if (match := _blackboard(path.parts[0]))}
+    if len(owners) < 2:
+        return ""
+    parts = zip(*(owner.split("_")[:-1] for owner in owners), strict=False)
+    return "".join(f"{same[0]}_" for same in takewhile(lambda same: len(set(same)) == 1, parts))
+
+
+def _blackboard(top: str) -> re.Match | None:
+    """Read a name in Blackboard's form.
+
+    A learner chooses the end of a file's name. A name that begins in Canvas's form is thus Canvas's, whatever follows.
+    """
+    match, canvas = BLACKBOARD.fullmatch(top), CANVAS_HIDDEN.fullmatch(top) or CANVAS.fullmatch(top)
+    return None if match and canvas and canvas.start("user") < match.end("owner") else match
 
 
 def without_archive(name: str) -> str:

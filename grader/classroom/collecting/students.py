@@ -23,9 +23,9 @@ def hand_ins(
     inner = _without_outer_folder(paths, assignments, pattern)
     if inner is not paths:
         folder = next(iter(paths.values())).parts[0]
-    found = {}
+    found, title = {}, platforms.blackboard_title(inner.values())
     for number, path in inner.items():
-        hand_in = platforms.read(path, pattern)
+        hand_in = platforms.read(path, pattern, title)
         if hand_in is None and len(path.parts) > 1:
             hand_in = _in_a_folder(path, folder)
         if hand_in:

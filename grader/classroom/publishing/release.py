@@ -46,8 +46,8 @@ def release(course: Course, solutions: Path) -> list[str]:
 
 
 def _withdraw(course: Course, name: str) -> None:
-    """Take back an assignment that nobody has submitted."""
-    if any(course.root.glob(f"submitted/*/{name}")):
+    """Take back an assignment that nobody has submitted. What waits in the exchange was submitted, too."""
+    if any(course.root.glob(f"submitted/*/{name}")) or any(_exchange(course, "inbound").glob(f"*+{name}+*")):
         return
     course.api.unrelease(name)
     with course.gradebook as book, contextlib.suppress(MissingEntry):  # an interrupt may have come after it was removed
@@ -64,9 +64,14 @@ def graded_notebook(path: Path) -> NotebookNode | None:
 
 def _is_released(course: Course, name: str, text: str) -> bool:
     source = course.folder("source", ".", name) / f"{name}.ipynb"
-    outbound = Path(course.config.Exchange.root, course.config.CourseDirectory.course_id, "outbound", name)
+    outbound = _exchange(course, "outbound") / name
     released = course.folder("release", ".", name) / f"{name}.ipynb"
     return all(map(Path.exists, (outbound, released, source))) and source.read_text(encoding="utf-8") == text
+
+
+def _exchange(course: Course, direction: str) -> Path:
+    """The course's folder in nbgrader's exchange, `inbound` or `outbound`."""
+    return Path(course.config.Exchange.root, course.config.CourseDirectory.course_id, direction)
 
 
 def _release(course: Course, name: str, text: str) -> None:

@@ -84,6 +84,9 @@ TIME, LATER = "2026-01-31-08-00-00", "2026-01-31-09-00-00"
         (f"Mallory_7_assignsubmission_file/Grace Hopper_6_assignsubmission_file/{ONE}.ipynb", "Mallory"),
         (f"7-99 - Mallory - Jan 31, 2026 800 AM/6-99 - Grace - Jan 31, 2026 900 PM/{ONE}.ipynb", "Mallory"),
         (f"HW_mallory_attempt_{TIME}_x_grace_attempt_{LATER}_{ONE}.ipynb", "mallory"),
+        (f"mallory_1007_507_HW_hoppergrace-1002_attempt_{TIME}_{ONE}.ipynb", "mallory-1007"),
+        (f"anon_1007_507_HW_hoppergrace-1002_attempt_{TIME}_{ONE}.ipynb", "anon-1007"),
+        (f"HW_mallory_attempt_{TIME}_1002_502_{ONE}.ipynb", "mallory"),
         (f"Mallory_7_assignsubmission_file_x_6_assignsubmission_.zip/{ONE}.ipynb", "Mallory"),
         (f"Mallory_7_assignsubmission_file_x_6_2_y.zip/{ONE}.ipynb", "Mallory"),
     ],
@@ -143,6 +146,24 @@ def test_blackboard_has_all_attempts(course: Course, tmp_path: Path, attempts: i
     assert found == {("alovelace", ONE): counts, ("ghopper", ONE): b"grace"}
     other = {first: EARLIER} if counts == b"second" else {second: "a later attempt than the 1 that are graded"}
     assert reasons == {f"{BLACKBOARD}-08-00-00.txt": NOT_GRADED, **other}
+
+
+def test_attempts_at_two_assignments_are_counted_apart(course: Course, tmp_path: Path):
+    files = {
+        f"HW_ada_attempt_{TIME}_{ONE}.ipynb": b"3", f"HW_ada_attempt_{LATER}_{TWO}.ipynb": b"6",
+        f"HW_ada_attempt_{LATER}_notes.txt": b"",
+    }  # fmt: skip
+    download = as_folder(tmp_path / "download", files)
+    assert import_submissions.most_attempts(download, course) == 1
+    found, _ = taken_in(course, download, 1)
+    assert found == {("ada", ONE): b"3", ("ada", TWO): b"6"}
+
+
+def test_user_names_of_blackboard_may_have_underscores(course: Course, tmp_path: Path):
+    users = ("john_smith", "anna_smith", "ada")
+    files = {f"HW_3_{user}_attempt_{TIME}_{ONE}.ipynb": user.encode() for user in users}
+    found, reasons = taken_in(course, as_folder(tmp_path / "download", files))
+    assert (found, reasons) == ({(user, ONE): user.encode() for user in users}, {})
 
 
 def test_the_last_attempt_counts_whatever_its_files_are_called(course: Course, tmp_path: Path):

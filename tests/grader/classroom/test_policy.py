@@ -283,9 +283,15 @@ def test_the_policy_chooses_lessons_and_says_when_they_are_due(tmp_path: Path):
         assert gradebook.find_assignment("02_one_worker").duedate == datetime(2026, 3, 1, 22, 59)
         assert gradebook.find_assignment("06_techniques").duedate is None
     course.folder("submitted", "ada", "02_one_worker").mkdir(parents=True)
+    waiting = release._exchange(course, "inbound") / "ada+06_techniques+2026-01-01 12:00:00 UTC+5a5a"
+    waiting.mkdir(parents=True)
     path.write_text('lessons = ["01"]')
     assert release.release(Course(course.root), SOLUTIONS) == ["01_gradient_descent_and_noise"]
-    assert course.assignments == ["01_gradient_descent_and_noise", "02_one_worker"], "somebody has submitted 02"
+    submitted = ["02_one_worker", "06_techniques"]
+    assert course.assignments == ["01_gradient_descent_and_noise", *submitted], "somebody has submitted both"
+    waiting.rmdir()
+    release.release(Course(course.root), SOLUTIONS)
+    assert course.assignments == ["01_gradient_descent_and_noise", "02_one_worker"]
     with course.gradebook as gradebook:
         assert {one.name for one in gradebook.assignments} == set(course.assignments)
     path.write_text('lessons = ["31"]')

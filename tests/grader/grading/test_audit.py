@@ -7,6 +7,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from grader.common.contract import WORKERS
 from grader.grading.audit import Audit, audit, images_as_noted, images_fetched_ahead
 from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from grader.run.worker_log import Worker
@@ -111,13 +112,31 @@ def test_images_that_do_not_exist_are_unclear(right: MadeUp):
     assert (found.unclear, found.computed) == (UPDATES - 1, 0)
 
 
+def with_other_weights(run: MadeUp, shift: int = 0) -> MadeUp:
+    """Return the run as if only the worker that is asked had these weights. The others' gradients have no meaning.
+
+    The lines name the images that are `shift` places further.
+    """
+
+    def changed(rank: int, line: dict) -> dict:
+        images = [(image + shift) % len(run.train) for image in line["images"]]
+        if rank == line["update"] % WORKERS:
+            return {"images": images}
+        noise = np.random.default_rng([rank, line["update"]]).normal(size=PROJECTIONS)
+        return {"images": images, "commitment": f"{rank}", "local": noise.tolist()}
+
+    return with_lines(run, changed)
+
+
 def test_where_weights_differ_between_workers_only_the_worker_that_was_asked_counts(right: MadeUp):
-    apart = with_lines(
-        right, lambda rank, line: {"commitment": line["commitment"] if rank == line["update"] % 4 else f"{rank}"}
-    )
-    found = audited(apart)
+    found = audited(with_other_weights(right))
     assert found.false == 0
     assert min(found.agreement) > 0.999
+
+
+def test_where_weights_differ_gradients_of_other_images_do_not_fit(right: MadeUp):
+    found = audited(with_other_weights(right, shift=64))
+    assert abs(fmean(found.agreement)) < 0.3
 
 
 def test_without_questions_nothing_is_computed(right: MadeUp):
