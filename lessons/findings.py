@@ -209,7 +209,7 @@ def _minutes() -> dict[str, str]:
 LAB_13, LAB_15 = "13_lab_of_lesson_03", "15_lab_of_lesson_05"
 LESSON_02, LESSON_03 = "02_one_worker", "03_data_parallelism_by_hand"
 LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", "07_famous_results"
-LESSON_09 = "09_beyond_one_machine"
+LESSON_10 = "10_what_comes_next"
 SENTENCES = (
     Sentence(
         LAB_13, "on this machine it is too small to be seen",
@@ -338,12 +338,12 @@ SENTENCES = (
     ),
     Sentence(LESSON_07, "and no difference is seen. So a good recipe", lambda: _seen("end", 0)),
     Sentence(
-        LESSON_09, "keep at least three quarters of the plain way's speed. Only stock Horovod is much slower.",
+        LESSON_10, "keep at least three quarters of the plain way's speed. Only stock Horovod is much slower.",
         lambda: min(_gain(way) for way in ("each", "parts", "fp16", "ddp", "powersgd", "topk")) > 0.75 > 0.6
         > _gain("stock"),
     ),
     Sentence(
-        LESSON_09, "the plain way loses most of the speed, and top-k and PowerSGD keep most of it",
+        LESSON_10, "the plain way loses most of the speed, and top-k and PowerSGD keep most of it",
         lambda: _kept("group") < 0.5 < min(_kept("topk"), _kept("powersgd")),
     ),
 )  # fmt: skip

@@ -68,7 +68,7 @@ TERMS = [
     Term("LARS", "an optimizer with a step length for each layer, on top of SGD", "06"),
     Term("elastic", "a run goes on when workers come or go", "09"),
     Term("straggler", "a worker that is late now and then", "09"),
-    Term("ZeRO", "each worker keeps a part of the optimizer's state, gradients or weights", "09"),
+    Term("ZeRO", "each worker keeps a part of the optimizer's state, gradients or weights", "10"),
 ]
 
 

@@ -41,7 +41,8 @@
 #
 # Each lesson takes up some of the suspects, and clears or convicts them by an experiment. In lesson 07 you examine a
 # published table in which several of them were at work at once. In lesson 08 you write a program for four workers that
-# gets everything right, and a grader watches what your workers really do. Lesson 09 leaves the one machine.
+# gets everything right, and a grader watches what your workers really do. Lesson 09 leaves the one machine, and lesson
+# 10 shows what you will meet at work.
 #
 # This course makes claims only that it can show. For each, you see the result of a full experiment: on test images,
 # with its spread over several runs, its machine, and the command that repeats it. Many of them you also run yourself,
@@ -65,8 +66,9 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # | 06 | Techniques | {{minutes_06}} | batch norm, scaled rates, warmup, momentum correction, LAMB |
 # | 07 | Famous results re-examined | {{minutes_07}} | a published table, rebuilt one factor at a time |
 # | 08 | Assignment | 90 | your own four-worker program, graded by what its workers do |
-# | 09 | Beyond one machine | {{minutes_09}} | several hosts, a worker that dies, and PyTorch's own DDP |
-# | 11 to 19 | Labs of lessons 01 to 05, and of 09 | | more experiments, for those who want to see them |
+# | 09 | Beyond one machine | {{minutes_09}} | several hosts, a worker that dies, and how many workers pay |
+# | 10 | What comes next | {{minutes_10}} | PyTorch's own DDP, techniques for slow links, and larger networks |
+# | 11 to 15, 20 | Labs of lessons 01 to 05, and of 10 | | more experiments, for those who want to see them |
 # | 98 | Glossary | | every term, with the lesson that explains it |
 # | 99 | References | | every source, once |
 #
@@ -139,7 +141,7 @@ show(
 # Horovod is the library that averages the gradients here. Its last release is 0.28.1, of June 2023. Little has been
 # added to it since, and this course changes a few lines of it so that it works with today's PyTorch. New programs use
 # PyTorch's own `DistributedDataParallel` (**DDP**). For networks that do not fit on one GPU they use another part of
-# PyTorch, which cuts the weights themselves into shards. Lesson 09 shows both.
+# PyTorch, which cuts the weights themselves into shards. Lesson 10 shows the first, and its lab the second.
 #
 # We teach with Horovod because it hides little. A few lines turn a program for one worker into one for many, and each
 # line stands for one decision. The decisions are the same in DDP, and there most of them are made for you.

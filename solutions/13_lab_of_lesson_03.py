@@ -336,7 +336,7 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 # | --- | --- | --- |
 # | each process has | the whole network, part of the images | part of the network, all images |
 # | sends | gradients, once an update | activations and their gradients, at every cut |
-# | limited by | the network must fit on one device, unless its state is sharded (notebook 09) | stages wait for each other |
+# | limited by | the network must fit on one device, unless its state is sharded (notebook 10) | stages wait for each other |
 # | result | that of a larger batch | exactly that of one process |
 #
 # Large models use both: groups of devices hold one copy of the network, and there are several groups.
@@ -354,9 +354,9 @@ print(f"they are equal at {2 * weights / cut:.0f} images")
 # | hosts | one | many | many |
 #
 # You now recognise the first column: a parameter server on GPU 0, inside one process. PyTorch's own documentation
-# recommends the second instead. The second and third are your ring with better engineering: gradients are
-# gathered into larger messages, and travel while back-propagation still goes on (notebook 04). Both average.
-# Notebook 09 runs the same training in both, and compares their weights.
+# recommends the second instead. The second and third are your ring with better engineering: gradients are gathered into
+# larger messages, and travel while back-propagation still goes on (notebook 04). Both average. Notebook 10 runs the
+# same training in both, and compares their weights.
 
 # %% [markdown]
 # ## Summary

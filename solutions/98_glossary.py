@@ -26,7 +26,7 @@
 # | $B$ | the images in a batch of one worker that trains alone | 01, 02, 05 |
 # | $b$, $n$ | the images in the batch of each of several workers, so $Kb$ or $Kn$ is the global batch | 01, 03, 05, 14 |
 # | $N$ | the number of training images | 01, 05, 15 |
-# | $N$ | the bytes of a gradient | 03, 13, 19 |
+# | $N$ | the bytes of a gradient | 03, 13, 20 |
 # | $n$ | the bytes of a message | 03, 09, 14 |
 # | $w$ | the weights | 01, 05, 06 |
 # | $g$ | a gradient of the loss | all |

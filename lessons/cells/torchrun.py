@@ -23,7 +23,7 @@ from datetime import timedelta
 import numpy as np
 import torch
 import torch.distributed as dist
-import torch.distributed.nn  # must come before the group exists; lesson 09 says why
+import torch.distributed.nn  # must come before the group exists; lesson 10 says why
 from torch.nn import functional as F
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from benchmarks.instruments.byte_counter import kernel_received

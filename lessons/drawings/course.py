@@ -14,12 +14,13 @@ QUESTIONS = {
     "Famous results re-examined": "Does it hold for other people?",
     "The assignment": "Can your own program do it right?",
     "Beyond one machine": "And with a thousand workers?",
+    "What comes next": "Which tools will you use at work?",
 }
 ROW = 54
 
 
 def course_map() -> Drawing:
-    """The ten lessons, from the first question to a thousand workers."""
+    """The lessons, from the first question to the tools that one uses after the course."""
     drawing = Drawing(
         "The map of the course",
         " ".join(

@@ -34,6 +34,11 @@ class Card:
     picture: str = ""
     words: str = ""
 
+    @property
+    def is_lab(self) -> bool:
+        """Whether it holds further experiments, which the time of the whole course does not include."""
+        return "_lab_of_" in self.name
+
 
 def card(source: Path, executed: Executed | None, failure: Failed | None) -> Card:
     """Return the card of a lesson in `solutions/`, whose execution succeeded, failed, or has not been tried."""

@@ -93,7 +93,7 @@ def write(sources: list[Path], folder: Path, profile: str, rows: list[Row]) -> P
         style=_style(), profile=profile, lessons=lessons, executed=[lesson.name for lesson in there], rows=rows,
         words=VERDICTS, opening=drawing(SOLUTIONS / "index", OPENING_DRAWING),
         seconds=sum(one.seconds for one in done.values()),
-        minutes=sum(lesson.minutes for lesson in lessons if lesson.name.startswith("0")),  # the labs are extra
+        minutes=sum(lesson.minutes for lesson in lessons if not lesson.is_lab),
     )  # fmt: skip
     write_whole(folder / "index.html", page)
     return folder / "index.html"

@@ -21,8 +21,8 @@ sys.stdout.write(" ".join(["threads:", *names]) + "\\n")
 
 
 def with_ddp() -> str:
-    """Return lesson 09's DDP program as the lesson's cell writes it."""
-    cells = [cell.source for cell in build.solved(build.SOLUTIONS / "09_beyond_one_machine.py").cells]
+    """Return lesson 10's DDP program as the lesson's cell writes it."""
+    cells = [cell.source for cell in build.solved(build.SOLUTIONS / "10_what_comes_next.py").cells]
     cell = next(cell for cell in cells if "write_text(DDP)" in cell)
     names: dict = {}
     exec(cell.partition('Path("with_horovod.py")')[0], names)
@@ -54,7 +54,7 @@ def test_without_a_line_of_the_ending_the_group_outlives_it(left_out: str, tmp_p
     assert [line for line in told if "gloo" in line]
 
 
-def test_every_program_that_makes_a_process_group_ends_it_as_lesson_09_teaches():
+def test_every_program_that_makes_a_process_group_ends_it_as_lesson_10_teaches():
     folders = ("source_code", "benchmarks", "grader", "solutions", "tests/submissions")
     texts = {path: path.read_text() for name in folders for path in (REPOSITORY / name).rglob("*.py")}
     programs = {path: text for path, text in texts.items() if "dist.init_process_group(" in text}

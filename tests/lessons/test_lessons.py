@@ -476,11 +476,12 @@ LONG = (
     "07_famous_results",
     "08_assignment",
     "09_beyond_one_machine",
+    "10_what_comes_next",
     "12_lab_of_lesson_02",
     "13_lab_of_lesson_03",
     "14_lab_of_lesson_04",
     "15_lab_of_lesson_05",
-    "19_lab_of_lesson_09",
+    "20_lab_of_lesson_10",
 )
 LESSONS = [
     pytest.param(source, id=source.stem, marks=[pytest.mark.slow] if source.stem in LONG else []) for source in SOURCES

@@ -8,8 +8,10 @@ from grader.notebooks import build
 from lessons.site import pages, summaries
 from lessons.site.cards import card
 
-WITHOUT = ("00", "08")  # the first lesson and the assignment
-LESSONS = [path for path in build.lessons(build.SOLUTIONS) if path.name[0] == "0" and path.name[:2] not in WITHOUT]
+WITHOUT = ("00", "08", "98", "99")  # the first lesson, the assignment, the glossary and the references
+LESSONS = [
+    path for path in build.lessons(build.SOLUTIONS) if "_lab_of_" not in path.name and path.name[:2] not in WITHOUT
+]
 MOST_SENTENCES, MOST_LINES = 6, 8
 
 

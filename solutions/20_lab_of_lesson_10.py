@@ -11,15 +11,15 @@
 # ---
 
 # %% [markdown]
-# # 19 Lab of lesson 09: what PyTorch offers beyond the plain exchange
+# # 20 Lab of lesson 10: what PyTorch offers beyond the plain exchange
 #
 # **After this notebook you will be able to** exchange gradients less often or in fewer bytes, train a network whose
 # state no worker holds whole, continue a run with another number of workers, read the trace of an update, and estimate
 # whether a network fits on a GPU.
 #
-# **Time:** {{minutes_19}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 03, 04 and 09.
+# **Time:** {{minutes_20}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 03, 04 and 10.
 #
-# This is a lab: experiments that belong to lesson 09, and that no other lesson needs. Take those that you want to see.
+# This is a lab: experiments that belong to lesson 10, and that no other lesson needs. Take those that you want to see.
 # All programs here use PyTorch's own library. The network has three layers, so that an update takes milliseconds.
 
 # %% tags=["parameters"]
@@ -126,7 +126,7 @@ print(f"mean of the texts' means {of_means:.3f}, mean over all words {of_words:.
 #
 # ## A network that no worker holds whole
 #
-# Lesson 09 describes ZeRO: each worker keeps only a share of the weights, of the gradients and of the optimizer's
+# Lesson 10 describes ZeRO: each worker keeps only a share of the weights, of the gradients and of the optimizer's
 # state. In PyTorch this is called **FSDP**, for *fully sharded data parallel*. `fully_shard` divides the layers of a
 # network among the workers. Before a layer computes, the workers gather its weights. Afterwards they throw away the
 # shares of the others.
@@ -212,7 +212,7 @@ print(f"four halves would be {4 * half:.2f} MB")
 #
 # The last line of the program needs a word. FSDP puts the workers into a *device mesh*, and PyTorch keeps this mesh in
 # its caches until Python ends. The mesh refers to the process group. So the threads of the group go on, although
-# `dist.destroy_process_group()` was called. Lesson 09 says what may happen then: a worker crashes while Python shuts
+# `dist.destroy_process_group()` was called. Lesson 10 says what may happen then: a worker crashes while Python shuts
 # down. This lab crashed like that in one of our test runs. `os._exit(0)` ends the process at once, without a shutdown
 # that could crash. Everything must have been written before, so `end_at_once` first empties the buffer of the output.
 #
