@@ -11,7 +11,7 @@ import importlib
 _HOMES = {
     "RunError": "cells.running", "horovodrun": "cells.running", "torchrun": "cells.torchrun",
     "live": "cells.claims", "saved": "cells.claims",
-    "on_two_hosts": "cells.hosts",
+    "on_two_hosts": "cells.hosts", "show_case": "cells.case",
     "all_guesses": "cells.guesses", "compare": "cells.guesses",
     "explore": "explorables",
     "axes": "cells.figures", "panels": "cells.figures", "show": "cells.figures",

@@ -3,6 +3,7 @@
 An executed notebook appears whole or not at all. Its metadata say from which text and parameters it was made.
 """
 
+import ast
 import contextlib
 import ctypes
 import hashlib
@@ -91,7 +92,7 @@ def execute(source: Path, parameters: dict, folder: Path, rerun: bool = False) -
     path.unlink(missing_ok=True)  # The earlier notebook was made from another text or other parameters.
     started = time.perf_counter()
     try:
-        executed = _run(notebook, parameters if _takes_parameters(notebook) else {}, source.stem, part)
+        executed = _run(notebook, _taken(notebook, parameters), source.stem, part)
         seconds = time.perf_counter() - started
         executed.metadata[KEY] = {"made_from": made_from, "parameters": parameters, "seconds": seconds}
         part.write_text(build.text(executed), encoding="utf-8")
@@ -144,8 +145,11 @@ def _digest(notebook: NotebookNode, parameters: dict) -> str:
     return hashlib.sha256(json.dumps([build.text(notebook), parameters], sort_keys=True).encode()).hexdigest()
 
 
-def _takes_parameters(notebook: NotebookNode) -> bool:
-    return any("parameters" in cell.metadata.get("tags", []) for cell in notebook.cells)
+def _taken(notebook: NotebookNode, parameters: dict) -> dict:
+    """The parameters that the lesson's own cell sets. On the page, others would look as if they changed something."""
+    cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
+    names = {node.id for source in cells for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    return {name: value for name, value in parameters.items() if name in names}
 
 
 def _run(notebook: NotebookNode, parameters: dict, name: str, part: Path) -> NotebookNode:

@@ -31,7 +31,7 @@ TERMS = [
     Term("update", "one change of the weights", "00"),
     Term("global batch", "the images of all workers in one update", "00"),
     Term("learning rate", "the factor of the gradient in an update, or *rate* for short", "01"),
-    Term("epoch", "one pass over all images", "01"),
+    Term("epoch", "one pass over all images", "00"),
     Term("saddle", "a point where the loss is least in one direction and greatest in another", "11"),
     Term("noise scale", "the batch size at which a gradient's noise is as large as the gradient", "01"),
     Term("critical batch size", "the batch size from which on larger batches save ever less", "01"),

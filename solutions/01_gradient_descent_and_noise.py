@@ -177,7 +177,7 @@ show(
 #
 # $$ \mathbb E \lVert \hat g - g \rVert^2 = \frac{\operatorname{tr} \Sigma}{B}. $$
 #
-# An **epoch** is one pass over all images, in a shuffled order.
+# An epoch is one pass over all images, in a shuffled order.
 #
 # <details><summary>What if an image comes twice, or cannot come twice?</summary>
 #

@@ -14,8 +14,8 @@
 # # 08 Assignment: four workers, one network
 #
 # **After this notebook you will have** turned a program for one worker into one for four, and have it graded by what
-# its workers do. **Time:** an hour or two of thinking; on 2 CPU cores with bfloat16 a full check takes 3 to 7 minutes
-# (without, longer), a fast one half a minute. **Builds on:** notebooks 03 to 06.
+# its workers do. **Time:** an hour or two of thinking. On 2 CPU cores a fast check takes about half a minute. A full
+# check takes 3 to 7 minutes, and longer on an older processor. **Builds on:** notebooks 03 to 06.
 #
 # ## The task
 #
@@ -47,33 +47,39 @@ print(program.read_text())
 #
 # Take one step at a time, and look whether you see what you should.
 #
-# 1. **Start four workers.** Start Horovod, and take the device that belongs to this worker. Seed each worker
-#    differently for distortions. *You should see:* four processes that all train by themselves.
+# 1. **Start four workers.** Start Horovod, and take the device that belongs to this worker. Give the random distortions
+#    of each worker a seed of their own. (The shuffle keeps the common seed.) *You should see:* four processes that all
+#    train by themselves.
 # 2. **Make them one.** Send worker 0's weights to all, and wrap the optimizer, so that all workers apply the mean
 #    gradient. *You should see:* equal weights on all workers, after every update.
 # 3. **Divide the images.** Give each worker its shard of one shuffle, equally many images each. Why equally many? A
-#    worker with one batch more waits for the others, and they do not come. *You should see:* an epoch has a quarter of
-#    the updates.
-# 4. **Choose the rate.** The base rate is meant for one worker. Scale it by the number of workers, warm it up, and keep
-#    the starter's decay. Count the schedule's updates for four workers, too. *You should see:* a rate that climbs, and
-#    then falls.
+#    worker with one batch more waits in an exchange to which no other worker comes. *You should see:* an epoch has a
+#    quarter of the updates.
+# 4. **Choose the rate.** The base rate is meant for one worker. Scale it by the number of workers, warm it up over
+#    about a fifth of the updates, and keep the starter's decay. Remember that four workers make a quarter of the
+#    updates in an epoch. *You should see:* a rate that climbs, and then falls.
 # 5. **Normalise as one.** Batch norm's running statistics differ from worker to worker. Make them one before you test.
+#    *You should see:* the same accuracy, whichever worker tests.
 # 6. **Report as one.** Average the loss over the workers, and count right answers over all their parts of the test
-#    images. One worker writes the files.
+#    images. One worker writes the files. *You should see:* one line for each epoch in `metrics.jsonl`.
 #
 # Notebooks 05 to 07 showed that a rate times four is no law. Why does the assignment ask for it? It is the usual
 # recipe, together with a warmup and a decay, and for this network it reaches the target. And the rates show the grader
 # that your program knows how many workers there are.
 #
-# Run it yourself first, small: `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`.
+# You may use all functions of the package `cifar`, such as `shard` of `cifar.data`, `warmup_factor` of `cifar.schedule`
+# and `use_device` of `cifar.workers`. `help(shard)` says what one does.
+#
+# Run it yourself first, small, in JupyterLab's terminal:
+# `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`.
 
 # %% [markdown]
 # ## What is asked
 #
 # Each line is judged from what was *observed*: every worker's updates, the images it used, bytes that went between
 # workers, processor time by worker, and the weights in the file. Printing a nice accuracy changes none of these. One
-# mistake costs once: where a line fails because of another one, it keeps its points. A pass needs the lines in bold. A
-# run that crashes or hangs does not pass, and gets at most 60 points.
+# mistake costs points only once: if a line fails only because another line has failed, it costs nothing more. A pass
+# needs the lines in bold. A run that crashes or hangs does not pass, and gets at most 60 points.
 
 # %%
 from IPython.display import Markdown
@@ -98,8 +104,8 @@ for name in ("fast", "full"):
     )
 
 # %% [markdown]
-# Training on more images than that costs the target, and with it the pass. A run has up to five times as long as the
-# reference needs on this machine.
+# If your program trains on more images than it is given, it loses the points of the target, and does not pass. A run
+# may take five times as long as our own solution takes on your machine.
 #
 # ## The rules
 #
@@ -145,16 +151,16 @@ report["points"]
 #
 # 1. **Learning rate by update:** does it begin at the base rate, climb to the scaled rate, and decay?
 # 2. **Shards: which worker used which image:** do the shards cover everything once?
-# 3. **One update in Horovod's timeline:** is every gradient exchanged, once? One by one they begin while
-#    back-propagation still runs; with `groups=1` they go together, after it (notebook 04).
+# 3. **One update in Horovod's timeline:** is every gradient exchanged, once? If each is exchanged alone, the exchange
+#    begins while the backward pass still runs. With `groups=1` all are exchanged together after it (notebook 04).
 # 4. **Weights: equal on all workers?** equal hashes after every update.
 #
 # ## The certificate
 #
 # The same check in JupyterLab's terminal is `python -m grader check my_assignment`. After a pass you see a preview of
-# the certificate, which nobody has signed. The real one is signed when your instructor has graded your program. Whoever
-# gets it can test it with `python -m grader verify FILE --issuer institution.json`, which also notices if it was
-# changed.
+# the certificate, which nobody has signed. The real one is signed when your instructor has graded your program. Anybody
+# can then check that it is genuine and was not changed: `python -m grader verify FILE --issuer institution.json`. FILE
+# is the certificate, and your instructor gives `institution.json` away.
 #
 # ## Handing in
 #

@@ -13,27 +13,25 @@
 # %% [markdown]
 # # 10 What comes next
 #
-# **After this notebook you will be able to** write the program of this course with PyTorch's own DDP and end it well,
-# say which technique of communication pays on which link, and name three ways to train a network that is larger than a
-# GPU.
+# **After this notebook you will be able to** write the program of this course with PyTorch's own DDP, say which
+# technique of communication helps on which link, and compute whether a network fits on your GPUs.
 #
 # **Time:** about {{minutes_10}} minutes, and less than one more of waiting on 2 CPU cores. **Builds on:** notebooks 03
 # and 04, and the cost of an exchange in notebook 09.
-
-# %% tags=["parameters"]
-workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %% [markdown]
 # You have written a program that trains one network with four workers. What will you meet when you do this at work?
 # Three things: another library, links that are too slow, and networks that do not fit on one GPU. This notebook has a
 # part for each of them. You can read each part by itself.
-
-# %% [markdown]
+#
 # ## The same in PyTorch's own words
 #
 # PyTorch brings `DistributedDataParallel` (DDP; Li and others 2020, arXiv:2006.15704), launched by `torchrun`. It is
 # the same algorithm, so it must give the same numbers. Below are two whole programs that make ten updates on the same
 # shards of made-up data, in double precision. We run both with two workers, and compare.
+#
+# One word is new in the second program. `init_process_group` makes a **process group**: the object through which a
+# worker talks to the others. In Horovod, `hvd.init()` does this, and you never see the object.
 
 # %%
 from pathlib import Path
@@ -89,13 +87,16 @@ import sys
 
 here = Path(sys.executable).parent
 environment = os.environ | {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-for command in (
-    [here / "horovodrun", "-np", "2", sys.executable, "with_horovod.py"],
-    [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "with_ddp.py"],
-):
+torchrun = [sys.executable, "-m", "torch.distributed.run"]  # what the command torchrun does
+for told, command in {
+    "horovodrun -np 2 python with_horovod.py": [here / "horovodrun", "-np", "2", sys.executable, "with_horovod.py"],
+    "torchrun --standalone --nproc-per-node 2 with_ddp.py": [
+        *torchrun, "--standalone", "--nproc-per-node", "2", "with_ddp.py"
+    ],
+}.items():  # fmt: skip
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-2000:]
-    print(Path(command[0]).name, *command[1:5], "... done")
+    print("$", told)
 
 # %%
 import torch
@@ -106,10 +107,10 @@ print(f"relative difference of the weights after ten updates: {difference:.1e}")
 assert difference < 1e-12
 
 # %% [markdown]
-# A number in double precision has about 16 digits. So a relative difference of about 1e-16 means that the weights
-# differ in their last digits at most. With two workers it can be exactly 0, because the sum of two numbers has one
-# order only. With more workers, the two libraries may add the gradients in another order, and then a last digit
-# differs. Read the two programs side by side:
+# A number in double precision has about 16 digits. So a difference of 1e-16 means that the weights differ in their last
+# digits at most. With two workers it is often exactly 0, because the sum of two numbers has one order only. With more
+# workers, the two libraries may add the gradients in another order, and then a last digit differs. Read the two
+# programs side by side:
 #
 # | what | Horovod | PyTorch DDP |
 # | --- | --- | --- |
@@ -127,13 +128,18 @@ assert difference < 1e-12
 # | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #
-# Two differences are easy to miss. Horovod's all-reduce takes the mean, PyTorch's takes the sum. And
-# `DistributedSampler` **pads**: if the images cannot be divided evenly among the workers, it repeats some of them. A
-# test accuracy is then slightly wrong, unless you count each image once.
+# (`--standalone` means: all workers are on this host. `rdzv` is short for rendezvous, the place where the workers of
+# several hosts meet. `LOCAL_RANK` is a variable of the environment that `torchrun` sets.)
 #
-# DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` it exchanges nothing, and only adds
-# the gradient to the worker's own. The next `backward()` outside exchanges the sum. So an update may take several
-# batches for one exchange. The lab does this.
+# Two differences are easy to miss. DDP takes the mean of the gradients, as Horovod does. But where *you* call an
+# all-reduce, Horovod's takes the mean, and PyTorch's takes the sum. And `DistributedSampler` **pads**: if the images
+# cannot be divided evenly among the workers, it repeats some of them. A test accuracy is then slightly wrong, unless
+# you count each image once.
+#
+# DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` a `backward()` exchanges nothing.
+# It adds the new gradient to the one that this worker has already. The next `backward()` outside exchanges the sum. So
+# four batches can share one exchange. (Divide the loss by 4 if you want their mean.) The lab of this lesson, notebook
+# 20, measures what that brings.
 #
 # Do not confuse DDP with the older `torch.nn.DataParallel`. That is one process with several threads. It copies the
 # network to all GPUs for every batch, and it works on one host only. PyTorch's own documentation advises to use DDP
@@ -141,11 +147,11 @@ assert difference < 1e-12
 #
 # ### The ending
 #
-# Two lines of the DDP program look as if they did nothing: `import torch.distributed.nn` and `del wrapped`. Take out
-# the first one, and the program still trains and saves. But in some launches a worker crashes at the very end, after
-# all its work is done. The last line that you see is `terminate called without an active exception`. We launched the
-# program many times. The program called "late import" lacks the import at the top. `DistributedDataParallel(net)` then
-# imports the module itself, after the group has been made:
+# Two lines of the DDP program look as if they did nothing: `import torch.distributed.nn` and `del wrapped`. Without the
+# first one the program still trains and saves. But now and then a worker crashes at the very end, after all its work.
+# The last line that you see is `terminate called without an active exception`. The weights are saved by then. But the
+# launcher reports a failed run, and a script that waits for success stops. We launched the program many times, with
+# this line and without it:
 
 # %%
 from benchmarks import endings
@@ -155,22 +161,23 @@ for name in ("with_ddp", endings.LATE):
     print(f"{name}: {counts['failures']} of {counts['launches']} launches failed")
 
 # %% [markdown]
-# We saw too few crashes here to give a rate. But the cause is known, and two lines avoid it. The saved weights are
-# whole, because the crash comes after that. But the launcher reports a failed run, and a script that waits for success
-# stops.
+# One crash is too few to give a rate. But you can see the cause without a crash. If one of the two lines is missing,
+# threads of the process group are still alive when the program has ended its work. A test of this course looks at them.
 #
-# Why does it crash? `init_process_group` makes a **process group**: the object through which a worker talks to the
-# others. It has threads of its own, which exchange the gradients. A thread may still be at work while Python shuts
-# down. Python then stops it in the middle of its C++ code, and the whole process aborts. So the threads must end
-# before. This is what `dist.destroy_process_group()` is for. But as long as a variable still holds the group, its
-# threads go on. Two things may hold it:
+# <details><summary>Why do these threads make it crash?</summary>
+#
+# The threads of the process group exchange the gradients. A thread may still be at work while Python shuts down. Then
+# C++ ends the whole process. `dist.destroy_process_group()` ends the threads, but only if nothing holds the group any
+# more. Two things may hold it:
 #
 # - **The DDP wrapper.** So delete the wrapper first. If your training is a function, its variables go when it returns.
-#   Then call `dist.destroy_process_group()` after that.
+#   Call `dist.destroy_process_group()` after that.
 # - **The module `torch.distributed.nn`**, if it is imported while there is a group. `DistributedDataParallel(net)`
-#   imports it. If you have imported it before `init_process_group`, there was no group yet, and it keeps nothing.
+#   imports it. So import it yourself, before `init_process_group`. Then there is no group yet that it could hold.
 #
 # We tried this with Gloo on CPUs only.
+#
+# </details>
 
 # %% [markdown]
 # ## Which technique for which link?
@@ -180,77 +187,126 @@ for name in ("with_ddp", endings.LATE):
 # less often. **Before you read on, guess** which of these three helps most on a slow link.
 #
 # On one machine none of them brings much, because the network inside a machine (its *loopback*) is fast. The lab of
-# lesson 04 shows that. In the next experiment, the workers train on hosts whose links carry 50 Mbit/s to 10 Gbit/s. The
-# thick line in each panel, **one group**, is the plain way: all gradients are exchanged at once, after the backward
-# pass. The black line, **no exchange**, is not a way to train. There each worker trains alone. Each panel has one
-# family of techniques:
+# lesson 04 shows that. In the next experiment our small network trains on two hosts, with two workers on each. The
+# hosts are made on one computer, as in lesson 09, and their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each
+# panel, **one group**, is the plain way: all gradients are exchanged at once, after the backward pass. The black line,
+# **no exchange**, is there for comparison: each worker trains a network of its own.
 #
-# - **When to exchange.** *Stock Horovod* is Horovod as it is installed. The others exchange each gradient when it is
-#   ready, or four groups of gradients. PyTorch's DDP groups them, too. All begin during the backward pass.
+# - **Earlier.** *Stock Horovod* is Horovod as it is installed. It begins to exchange while the backward pass still
+#   computes. So do *PyTorch's DDP*, *each gradient when it is ready*, and *four groups* of gradients.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
-#   values only, and adds the others to its next gradient. *PowerSGD* replaces a matrix of gradients by the product of
-#   two thin ones (Vogels and others 2019, arXiv:1905.13727).
+#   values only, and adds the rest to its next gradient. *PowerSGD* replaces a matrix of gradients by the product of two
+#   narrow matrices, which have fewer numbers (Vogels and others 2019, arXiv:1905.13727).
 # - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and then
 #   exchanges the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
 
 # %%
 from lessons import all_guesses, saved
 
-result = saved("links")
+result = saved("links", verdict=False)
 
 # %% [markdown]
+# First look at the black line. These workers exchange nothing, so it should be flat. It goes up and down, because other
+# programs were busy at times, and there is one run of each kind. So believe large differences only.
+#
+# **To begin earlier changes little on slow links.** An exchange that takes five times as long as the backward pass
+# cannot hide behind it. **To send less changes much.** At 100 Mbit/s, with 16 images a worker, the plain way loses most
+# of the speed, and top-k and PowerSGD keep most of it. A larger batch is faster for another reason as well: the
+# processor needs less time for each of its images.
+#
 # On the fastest link, the ways that exchange after each batch keep at least three quarters of the plain way's speed.
-# Only stock Horovod is much slower. (Its background threads take time from the cores that compute. Lab 14 shows how our
-# scripts avoid this.) When to exchange changes little on slow links. How many bytes, and how often, changes much. At
-# 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed, and top-k and PowerSGD keep most of it. A
-# larger batch is faster for another reason as well: the processor needs less time for each of its images. The black
-# line goes up and down, because other programs were busy at times.
+# Only stock Horovod is much slower. Its background threads take time from the cores that compute. (Lab 14 shows how our
+# scripts avoid this. With GPUs, the processor has time for these threads.)
 #
-# The sentence below the figure is about the cost model of lesson 09. We fitted it to some of these runs, and it
-# predicted the speed of the others. The median error means: half of these predictions were wrong by less than this. The
-# page `docs/where_it_pays.md` says from which link on each technique pays, predicted and measured.
+# This is speed alone. What does each technique cost?
 #
-# This is speed alone. A compressed gradient is not the gradient, and local updates are not those of one worker. Whether
-# the accuracy suffers is a question of its own.
+# | technique | what it saves | what it may cost |
+# | --- | --- | --- |
+# | earlier (overlap) | waiting, if the exchange is no longer than the backward pass | nothing: the mean gradient is the same |
+# | float16 | half of the bytes | very small gradients become zero |
+# | top-k, PowerSGD | nearly all bytes | the gradient is another one, so compare the accuracy |
+# | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
+# | local updates | most of the exchanges | the workers' weights differ in between |
+#
+# The page `docs/where_it_pays.md` says from which rate of the link each technique begins to win. It also shows how well
+# the cost model of lesson 09 predicts these speeds.
 
 # %% [markdown]
 # ## A network that is larger than a GPU
 #
+# A language model with 7 billion weights is not a large one today. How much memory does its training need? In float32 a
+# weight has 4 bytes, and its gradient has 4, too. Adam keeps two means for each weight, which have 8 bytes together.
+# That is 16 bytes for each weight, so 112 GB. A large GPU has 80 GB. And Horovod and DDP keep all of this on *each*
+# worker. So here, more workers do not help at all.
+#
+# **ZeRO** divides what each worker keeps (Rajbhandari and others 2019; in PyTorch it is called FSDP, for fully sharded
+# data parallel, Zhao and others 2023). It has three stages. The drawing shows the bytes for each weight on one of four
+# workers:
+#
 # ![](drawings/memory.svg)
 #
-# DDP and Horovod keep the whole network on each worker, with its gradients and the optimizer's state. This is called
-# *replicated* data parallelism. There are three ways to need less. In all of them, there is one process for each GPU:
+# Write a function that says how many bytes each worker keeps.
+
+
+# %% exercise="bytes_on_each"
+def bytes_on_each(weights: int, workers: int, stage: int) -> float:
+    """The bytes on each worker, in float32 with Adam, for stage 0 (DDP) to stage 3 of ZeRO."""
+    ### BEGIN SOLUTION
+    parts = [4, 4, 8]  # the bytes of a weight, of its gradient, and of Adam's two means
+    whole = 3 - stage  # so many of these parts stay whole on each worker
+    return weights * (sum(parts[:whole]) + sum(parts[whole:]) / workers)
+    ### END SOLUTION
+
+
+# %% [markdown]
+# **Before you run the next cell, guess:** from how many GPUs with 80 GB on does the model fit, in each stage?
+
+# %%
+for stage in range(4):
+    fitting = [gpus for gpus in range(1, 65) if bytes_on_each(7_000_000_000, gpus, stage) <= 80e9]
+    print(f"stage {stage}:", f"{fitting[0]} GPUs" if fitting else "not even with 64 GPUs")
+
+# %% [markdown]
+# The inputs of the layers (the **activations**) come on top, so a real run needs more.
 #
-# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The lab of lesson 03 cuts a network in two like this.
-#   The batch is cut into small parts, called micro-batches. While the second GPU works on the first part, the first GPU
-#   works on the second part, so that both are busy.
-# - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer.
-# - **ZeRO** (Rajbhandari and others 2019; in PyTorch: FSDP, Zhao and others 2023) is still data parallelism. Each
-#   worker has images of its own. But it keeps only a share of the weights, the gradients and the optimizer's state.
-#   Before a layer computes, the workers gather its weights (an all-gather). During the backward pass, layer by layer,
-#   each worker gets the mean gradient of its own share only (a reduce-scatter). These are the two halves of the ring of
-#   notebook 03. An all-reduce does each half once. Here the all-gather is done twice, because the weights are gathered
-#   for the forward and for the backward pass. So the workers send 1.5 times the bytes. In the drawing, *stage 1*
-#   divides the optimizer's state only. *Stage 2* also divides the gradients. *Stage 3* divides the weights as well.
+# ZeRO is still data parallelism: each worker has images of its own. But before a layer computes, the workers gather its
+# weights. This is an *all-gather*. After the backward pass of a layer, each worker gets the mean gradient of its own
+# share. This is a *reduce-scatter*. These two are the halves of the ring in lesson 03. An all-reduce is one
+# reduce-scatter and one all-gather. Stage 3 needs one reduce-scatter and two all-gathers, because the weights are
+# gathered for the forward and for the backward pass. So it sends three halves in place of two: 1.5 times the bytes.
 #
-# Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. With 64 GPUs, for instance,
-# 8 groups can share the data, and the 8 processes of a group can share each layer. A process has one rank in each
-# direction: one that says which images it gets, and one that says which part of the layers it has. Tensor parallelism
-# exchanges activations in each layer, so its group stays inside one host, where the links are fast.
+# There are two more ways to divide a network:
 #
-# The lab of this lesson (notebook 20) runs FSDP and measures its memory and its bytes. There you also save gradient
-# exchanges, go on with another number of workers, read a trace, and ask whether a network of 7 billion weights fits.
+# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The lab of lesson 03 cuts a network in two
+#   like this. The batch is cut into small parts, called micro-batches. While the second GPU works on the first part,
+#   the first GPU works on the second part, so that both are busy.
+# - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. The GPUs exchange activations in
+#   every layer. So they should be in one host, where the links are fast.
+#
+# Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. For example, two hosts have
+# four GPUs each. A row is a host:
+#
+# | | part 0 of each layer | part 1 | part 2 | part 3 |
+# | --- | --- | --- | --- | --- |
+# | **alpha**: one half of the images | rank 0 | rank 1 | rank 2 | rank 3 |
+# | **beta**: the other half | rank 4 | rank 5 | rank 6 | rank 7 |
+#
+# The four workers of a row compute each layer together. The two workers of a column have the same part of the network
+# and other images, so they average their gradients.
+#
+# The lab of this lesson (notebook 20) runs FSDP, and measures its memory and its bytes. There you also read the trace
+# of an update, and go on from a checkpoint with another number of workers.
 
 # %% [markdown]
 # ## Summary
 #
-# - Horovod and DDP compute the same. Horovod wraps the optimizer, and its all-reduce takes the mean. DDP wraps the
-#   network, and PyTorch's all-reduce takes the sum.
+# - Horovod and DDP compute the same mean gradient. Horovod wraps the optimizer, and DDP wraps the network.
+# - `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum.
 # - A process group has threads of its own. They must end before Python does: delete the wrapper, then destroy the
 #   group.
-# - On a slow link, it helps to send fewer bytes or to exchange less often. To begin the exchange earlier changes little.
-# - A network that is larger than a GPU is cut: in layers (pipeline), in parts of each layer (tensor parallel), or in
-#   shares of weights, gradients and the optimizer's state (ZeRO).
+# - On a slow link, it helps to send fewer bytes or to exchange less often. To begin earlier changes little.
+# - Training by Adam in float32 needs 16 bytes for each weight. ZeRO divides them among the workers.
+# - A pipeline divides the layers of a network, and tensor parallelism divides each layer.
 #
 # The lines to keep:
 #
@@ -258,8 +314,8 @@ result = saved("links")
 # import torch.distributed.nn  # before the group exists
 # dist.init_process_group("gloo")
 # wrapped = DistributedDataParallel(net)
-# with wrapped.no_sync():
-#     loss.backward()  # adds to the worker's own gradient, and exchanges nothing
+# loss.backward()  # also averages the gradients of all workers
+# optimizer.step()
 # del wrapped
 # dist.destroy_process_group()
 # ```
@@ -290,11 +346,9 @@ all_guesses()
 #
 # </details>
 #
-# <details><summary>The weights of a network have 6 GB in float32. Adam keeps two numbers for each weight. Can a GPU with
-# 16 GB train it with DDP? And four of them with stage 3 of ZeRO?</summary>
+# <details><summary>Stage 3 of ZeRO sends 1.5 times the bytes of DDP. Which exchange comes on top?</summary>
 #
-# With DDP each GPU needs 6 GB for the weights, 6 GB for the gradients and 12 GB for Adam. That is 24 GB, and the
-# activations come on top. So it cannot. With stage 3 each of four GPUs keeps a quarter of that, which is 6 GB. So 10 GB
-# are left for the activations, and for the layer whose weights have just been gathered.
+# The second all-gather. The weights of a layer are gathered for the forward pass, and once more for the backward pass,
+# because no worker keeps them in between.
 #
 # </details>

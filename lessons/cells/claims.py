@@ -36,14 +36,16 @@ LIVE = Path("live")  # This folder is in the notebook's folder, which is the wor
 RAN: set[str] = set()  # what this notebook has run with `live`; the folder may hold runs of an earlier version
 
 
-def saved(id: str, own: bool = True) -> Series:
+def saved(id: str, own: bool = True, verdict: bool = True) -> Series:
     """Show and return the committed result of claim or comparison `id`: its figure, and what it says.
 
-    If this notebook has run it with `live`, its own results are drawn into the figure, unless `own` is False.
+    If this notebook has run it with `live`, its own results are drawn into the figure, unless `own` is False. If
+    `verdict` is False, the claim and what came of it are folded away, for a lesson that asks another question.
     """
     found = _committed(id)
     _figure(found, runner.saved(found.claim, LIVE / id) if own and id in RAN else None)
-    display(HTML(_verdict(found)))
+    said = _verdict(found)
+    display(HTML(said if verdict else _folded("A claim, all numbers, and how to repeat them", said)))
     return found
 
 

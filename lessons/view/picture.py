@@ -5,18 +5,20 @@ import math
 from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
 from lessons.view.run import SAMPLES, SILENT_SECONDS, Run, Worker
 
-LANE, CURVE = 46, 112  # heights
+LANE, CURVE, LEGEND = 46, 112, 26  # heights
 STRIP, CELL = 150, 5  # where the past of a worker begins, and the width of a moment
 LOOKS = {"computing": "computing", "waiting": "waiting", "testing": "gradient", "starting": "card", "ended": "weights"}
 
 
 def draw(run: Run) -> str:
     """Return the picture as SVG, with a description for a screen reader."""
-    drawing = Drawing("A run", describe(run), LANE * len(run.workers) + CURVE + 40)
+    drawing = Drawing("A run", describe(run), LANE * len(run.workers) + LEGEND + CURVE + 40)
     for number, worker in enumerate(run.workers):
         _lane(drawing, worker, 8 + LANE * number, _has_failed(run, worker))
-    _curve(drawing, run, 8 + LANE * len(run.workers))
-    drawing.text(MARGIN, LANE * len(run.workers) + CURVE + 26, summary(run), anchor="start")
+    below = LANE * len(run.workers) + LEGEND
+    _legend(drawing, below - LEGEND + 8)
+    _curve(drawing, run, 8 + below)
+    drawing.text(MARGIN, below + CURVE + 26, summary(run), anchor="start")
     return drawing.markup()
 
 
@@ -59,6 +61,14 @@ def _lane(drawing: Drawing, worker: Worker, y: float, failed: bool) -> None:
         drawing.text(STRIP + SAMPLES * CELL + 10, y + 23, f"loss {worker.loss:.2f}", "small", "muted", anchor="start")
     if failed and worker.last_line:
         drawing.text(STRIP, y + 36, _short(worker.last_line), "small", anchor="start")
+
+
+def _legend(drawing: Drawing, y: float) -> None:
+    """Name what the boxes of a lane say: what the worker did at that moment."""
+    for number, doing in enumerate(doing for doing in LOOKS if doing != "ended"):
+        x = STRIP + 94 * number
+        drawing.box(x, y + 2, 10, 12, LOOKS[doing], radius=0)
+        drawing.text(x + 15, y + 8, doing, "small", "muted", anchor="start")
 
 
 def _short(line: str, characters: int = 44) -> str:

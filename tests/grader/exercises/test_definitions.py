@@ -142,6 +142,9 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("worth_having", "one too many", [0, 0, 0.33]),
         ("worth_having", "messages alone", [1, 0, 0.67]),
         ("worth_having", "never agreeing", [1, 0, 1]),
+        ("bytes_on_each", "all divided", [1, 0, 1]),
+        ("bytes_on_each", "weights first", [1, 0, 1]),
+        ("bytes_on_each", "one stage late", [0, 0, 1]),
     ],
 )
 def test_a_mistake_costs_its_own_points(id: str, name: str, points: list[float]):

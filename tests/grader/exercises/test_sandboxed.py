@@ -155,6 +155,13 @@ def worth_having(computing, alpha, beta, gamma, n):
             return workers
     return 1
 """,
+    "bytes_on_each": """
+def bytes_on_each(weights, workers, stage):
+    kept = 4 * weights if stage < 3 else 4 * weights / workers
+    kept += 4 * weights if stage < 2 else 4 * weights / workers
+    kept += 8 * weights if stage < 1 else 8 * weights / workers
+    return kept
+""",
 }
 
 ARRAYS = {
@@ -287,6 +294,11 @@ def worth_having(computing, latency, byte_time, agreeing, gradient_bytes):
     exchange = np.where(k > 1, agreeing + 2 * (k - 1) * (latency + gradient_bytes / k * byte_time), 0)
     return k[exchange <= computing].max()
 """,
+    "bytes_on_each": """
+import numpy as np
+def bytes_on_each(weights, workers, stage):
+    return weights * np.array([4.0, 4.0, 8.0]) @ np.where(np.arange(3) < 3 - stage, 1, 1 / workers)
+""",
 }
 
 
@@ -370,6 +382,7 @@ def compare_arms(a, b):
     "effective_batch": PLAIN["effective_batch"].replace("and not sharded", "or sharded"),
     "updates_made": PLAIN["updates_made"].replace("range(0, shard, batch)", "range(shard // batch)"),
     "worth_having": PLAIN["worth_having"].replace("gamma + ", ""),
+    "bytes_on_each": PLAIN["bytes_on_each"].replace("8 * weights", "4 * weights"),
 }
 
 
@@ -381,6 +394,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
         "squared_error": 0.33, "step_time": 0, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
         "momentum_correction": 2, "effective_batch": 3, "updates_made": 2, "worth_having": 2,
+        "bytes_on_each": 0,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
     assert "wrong way" in advice["ring_step"][1] and "replaces already" in advice["ring_plan"][1]
@@ -392,6 +406,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     assert "still has the old rate" in advice["momentum_correction"][1]
     assert "does not make shards alike" in advice["effective_batch"][0] and "round up" in advice["updates_made"][1]
     assert "agreeing is missing" in advice["worth_having"][1]
+    assert "Adam keeps two numbers" in advice["bytes_on_each"][0]
     assert "rank has no say" in advice["shard_indices"][0] and "generator of your own" in advice["shard_indices"][2]
     assert results["warmup_factor"].groups[2].difference.startswith("warmup_factor(")
     assert "gave 0; it should be other than 0" in results["trust_ratio"].groups[2].difference

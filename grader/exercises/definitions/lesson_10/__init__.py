@@ -1,0 +1,1 @@
+"""These modules are the function exercises of lesson 10."""
