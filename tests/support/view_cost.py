@@ -15,6 +15,8 @@ import tempfile
 from statistics import fmean, median
 from unittest import mock
 
+from IPython.core.interactiveshell import InteractiveShell
+
 import lessons
 from benchmarks.experiment import results
 from benchmarks.experiment.intervals import paired
@@ -39,6 +41,7 @@ def seconds(shown: bool, seed: int) -> float:
 
 def measure(pairs: int) -> None:
     """Run the pairs that have no result yet, and write each result at once."""
+    InteractiveShell.instance()  # without a shell, as a notebook's kernel has one, nothing is displayed
     for pair in range(pairs):
         path = FOLDER / f"pair-{pair}.json"
         if not path.exists():
