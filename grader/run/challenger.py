@@ -10,6 +10,7 @@ import itertools
 import json
 import random
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +34,7 @@ QUESTIONS = 12  # of one run; each takes its worker a few milliseconds, and the 
 FIRST_ASKED = 0.25  # share of the updates; gradients of a network that has hardly trained do not tell images apart
 MAX_LAG = KEPT_UPDATES // 2  # updates; a worker has gone on by so many at most when it sees the question
 LOOK_SECONDS = 0.1  # the time between two looks at the logs
-FINAL_SECONDS = 2  # the time for the last answers, when all workers have made their last update
+FINAL_SECONDS = 8  # the longest time until the next of the last answers, when all workers have made their last update
 
 
 @dataclass
@@ -117,10 +118,10 @@ class Challenger:
         last = range(max(2, newest - MAX_LAG), newest + 1)
         for update in self.chance.sample(last, min(len(self.pending), len(last))):
             self._ask(update, logs)
-        for _ in range(round(FINAL_SECONDS / LOOK_SECONDS)):
-            self._read_answers()
-            if all(question.answer is not None for question in self.questions) or self.closing.wait(LOOK_SECONDS):
-                break
+        missing, until = self._read_answers(), time.monotonic() + FINAL_SECONDS
+        while missing and time.monotonic() < until and not self.closing.wait(LOOK_SECONDS):
+            if (still := self._read_answers()) < missing:
+                missing, until = still, time.monotonic() + FINAL_SECONDS
         write_whole(self.challenges / DONE_FILE, "")
 
     def _ask(self, update: int, logs: list[Path]) -> None:
@@ -133,14 +134,19 @@ class Challenger:
         number = sum(question.worker == worker for question in self.questions)
         lines = [lines[update] for lines in found]
         before = found[worker][update - 1].commitment
-        self.questions.append(Question(worker, number, update, max(found[worker]), lines, before))
         write_whole(self.challenges / question_file(worker, number), str(update))
+        made = max([*found[worker], *last_updates(logs[worker], 1)])  # on a busy machine it has gone on meanwhile
+        self.questions.append(Question(worker, number, update, made, lines, before))
 
-    def _read_answers(self) -> None:
-        """Take the answers that have come, and remove their files, because they use the run's memory."""
+    def _read_answers(self) -> int:
+        """Take the answers that have come, and remove their files, because they use the run's memory.
+
+        Returns how many are still missing.
+        """
         for question in self.questions:
             if question.answer is None:
                 path = self.written.observe / answer_file(question.worker, question.number)
                 with contextlib.suppress(untrusted.UnreadableError, OSError):
                     question.answer = untrusted.read(path, self.answer_bytes)
                     path.unlink()
+        return sum(question.answer is None for question in self.questions)

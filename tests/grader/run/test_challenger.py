@@ -121,3 +121,18 @@ def test_no_update_is_asked_about_that_some_worker_has_not_written(paths: RunPat
     time.sleep(5 * challenger.LOOK_SECONDS)
     asking.close()
     assert asking.questions == []
+
+
+def test_on_a_busy_machine_workers_are_let_go_after_their_last_slow_answer(paths: RunPaths, monkeypatch):
+    """Each answer comes late, and all together take longer than the time for one of them."""
+    monkeypatch.setattr(challenger, "FINAL_SECONDS", 1.5)
+    monkeypatch.setattr(challenger, "QUESTIONS", 4)
+    write(paths, 60, END | {"end": 60})
+    asking = Challenger(paths.challenges, paths, 60)
+    until(lambda: len(asking.questions) == challenger.QUESTIONS, 20)
+    for question in asking.questions:
+        time.sleep(0.8)
+        give(paths, question, b"weights")
+    until((paths.challenges / DONE_FILE).exists, 20)
+    asking.close()
+    assert [question.answer for question in asking.questions] == [b"weights"] * challenger.QUESTIONS

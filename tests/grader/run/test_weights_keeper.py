@@ -2,12 +2,16 @@
 
 import hashlib
 import json
+import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from grader.common.atomic_write import write_whole
+from grader.run.hooks.grader_observer import weights_keeper
 from grader.run.hooks.grader_observer.log_format import (
     DONE_FILE,
     KEPT_UPDATES,
@@ -17,6 +21,7 @@ from grader.run.hooks.grader_observer.log_format import (
 )
 from grader.run.hooks.grader_observer.weights_keeper import WeightsKeeper
 from grader.sandbox.run_paths import RunPaths
+from tests.conftest import until
 
 SHAPES = [[2, 3], [2]]
 
@@ -99,6 +104,22 @@ def test_a_worker_answers_at_its_end_until_there_are_no_more_questions(keeper: W
     keeper.answer()
     keeper.linger()
     assert (paths.observe / answer_file(1, 0)).exists()
+
+
+def test_a_worker_waits_for_slow_questions_each_time_anew(keeper: WeightsKeeper, paths: RunPaths, monkeypatch):
+    monkeypatch.setattr(weights_keeper, "LINGER_SECONDS", 1.5)
+    net = torch.nn.Linear(3, 2)
+    for update in range(4):
+        keeper.keep(update, list(net.parameters()))
+    ending = threading.Thread(target=keeper.linger)
+    ending.start()
+    for number in range(3):
+        time.sleep(0.8)
+        write_whole(paths.challenges / question_file(1, number), f"{number + 1}")
+    until((paths.observe / answer_file(1, 2)).exists, 20)
+    (paths.challenges / DONE_FILE).touch()
+    ending.join(20)
+    assert not ending.is_alive()
 
 
 def test_where_nobody_asks_nothing_is_kept(tmp_path: Path):

@@ -14,7 +14,7 @@ import torch
 
 from .log_format import DONE_FILE, KEPT_UPDATES, NETWORK_FILE, answer_file, question_file
 
-LINGER_SECONDS = 3  # the longest time that a worker waits at its end for the last questions
+LINGER_SECONDS = 10  # the longest time that a worker waits at its end for the next question
 LINGER_POLL_SECONDS = 0.02
 
 
@@ -52,8 +52,8 @@ class WeightsKeeper:
             del self.kept[min(self.kept)]
         return hashlib.sha256(vector.data).hexdigest()
 
-    def answer(self) -> None:
-        """Answer the questions that have come since the last call."""
+    def answer(self) -> int:
+        """Answer the questions that have come since the last call. Returns how many were answered in all."""
         while (update := read_number(self._question())) is not None:
             before, after = self.kept.get(update - 1), self.kept.get(update)
             content = b"" if before is None or after is None else before.tobytes() + after.tobytes()
@@ -62,15 +62,20 @@ class WeightsKeeper:
                 file.write(content)
             os.rename(f"{path}.part", path)
             self.answered += 1
+        return self.answered
 
     def _question(self) -> str:
         return os.path.join(self.challenges, question_file(self.rank, self.answered))
 
     def linger(self) -> None:
-        """Wait for the last questions after the last update, until the grader has no more."""
-        until = time.monotonic() + LINGER_SECONDS
+        """Wait for the last questions after the last update, until the grader has no more.
+
+        On a busy machine the grader may be slow to ask, so each question begins the time anew.
+        """
+        before, until = self.answered, time.monotonic() + LINGER_SECONDS
         while self.kept and time.monotonic() < until and not os.path.exists(os.path.join(self.challenges, DONE_FILE)):
-            self.answer()
+            if self.answer() > before:
+                before, until = self.answered, time.monotonic() + LINGER_SECONDS
             time.sleep(LINGER_POLL_SECONDS)
 
 
