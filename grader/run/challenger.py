@@ -89,6 +89,7 @@ class Challenger:
         self.questions: list[Question] = []
         self.answer_bytes = 2 * 4 * sum(parameter.numel() for parameter in ResNet9(NETWORK_WIDTH).parameters())
         self.closing = threading.Event()
+        self.failure: OSError | None = None
         self.thread = threading.Thread(target=self._watch, daemon=True)
         if not self.pending:
             write_whole(self.challenges / DONE_FILE, "")  # no worker waits for a question at its end
@@ -96,12 +97,23 @@ class Challenger:
         self.thread.start()
 
     def close(self) -> None:
-        """Stop asking, and take the last answers. The run's files must still be there."""
+        """Stop asking, and take the last answers. The run's files must still be there.
+
+        Raises OSError if a question could not be written, as on a full disk: then nothing can be said of the run.
+        """
         self.closing.set()
         self.thread.join()
         self._read_answers()
+        if self.failure:
+            raise self.failure
 
     def _watch(self) -> None:
+        try:
+            self._ask_while_they_train()
+        except OSError as error:
+            self.failure = error
+
+    def _ask_while_they_train(self) -> None:
         while not self.closing.wait(LOOK_SECONDS):
             logs = [self.written.worker_log(rank) for rank in range(WORKERS)]
             if all(map(ended, logs)):

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -136,3 +137,13 @@ def test_on_a_busy_machine_workers_are_let_go_after_their_last_slow_answer(paths
     until((paths.challenges / DONE_FILE).exists, 20)
     asking.close()
     assert [question.answer for question in asking.questions] == [b"weights"] * challenger.QUESTIONS
+
+
+def test_a_question_that_cannot_be_written_is_an_error_of_the_machine(paths: RunPaths):
+    """It must not look as if the worker had not answered."""
+    write(paths, 60)
+    shutil.rmtree(paths.challenges)
+    asking = Challenger(paths.challenges, paths, 60)
+    until(lambda: asking.failure, 20)
+    with pytest.raises(FileNotFoundError):
+        asking.close()
