@@ -22,7 +22,7 @@
 # %% [markdown]
 # You have written a program that trains one network with four workers. What will you meet when you do this at work?
 # Three things: another library, links that are too slow, and networks that do not fit on one GPU. This notebook has a
-# part for each of them. You can read each part by itself.
+# part for each of them.
 #
 # ## The same in PyTorch's own words
 #
@@ -137,9 +137,9 @@ assert difference < 1e-12
 # you count each image once.
 #
 # DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` a `backward()` exchanges nothing.
-# It adds the new gradient to the one that this worker has already. The next `backward()` outside exchanges the sum. So
-# four batches can share one exchange. (Divide the loss by 4 if you want their mean.) The lab of this lesson, notebook
-# 20, measures what that brings.
+# It adds the new gradient to the one that this worker has already. The next `backward()` outside adds its own gradient,
+# and exchanges the sum over the batches. So four batches can share one exchange. (Divide each loss by 4 if you want the
+# mean over the batches.) The lab of this lesson, notebook 20, measures what that brings.
 #
 # Do not confuse DDP with the older `torch.nn.DataParallel`. That is one process with several threads. It copies the
 # network to all GPUs for every batch, and it works on one host only. PyTorch's own documentation advises to use DDP
@@ -151,7 +151,8 @@ assert difference < 1e-12
 # first one the program still trains and saves. But now and then a worker crashes at the very end, after all its work.
 # The last line that you see is `terminate called without an active exception`. The weights are saved by then. But the
 # launcher reports a failed run, and a script that waits for success stops. We launched the program many times, with
-# this line and without it:
+# this line and without it. (The output calls the second one "late import", because DDP then imports the module itself,
+# later.)
 
 # %%
 from benchmarks import endings
@@ -162,7 +163,8 @@ for name in ("with_ddp", endings.LATE):
 
 # %% [markdown]
 # One crash is too few to give a rate. But you can see the cause without a crash. If one of the two lines is missing,
-# threads of the process group are still alive when the program has ended its work. A test of this course looks at them.
+# threads of the process group are still alive when the program has ended its work. (`tests/benchmarks/test_endings.py`
+# looks at them.)
 #
 # <details><summary>Why do these threads make it crash?</summary>
 #
@@ -193,7 +195,8 @@ for name in ("with_ddp", endings.LATE):
 # **no exchange**, is there for comparison: each worker trains a network of its own.
 #
 # - **Earlier.** *Stock Horovod* is Horovod as it is installed. It begins to exchange while the backward pass still
-#   computes. So do *PyTorch's DDP*, *each gradient when it is ready*, and *four groups* of gradients.
+#   computes. The ways called *PyTorch's DDP*, *each gradient when it is ready* and *four groups, overlapped* begin then
+#   as well.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
 #   values only, and adds the rest to its next gradient. *PowerSGD* replaces a matrix of gradients by the product of two
 #   narrow matrices, which have fewer numbers (Vogels and others 2019, arXiv:1905.13727).
@@ -224,7 +227,7 @@ result = saved("links", verdict=False)
 # | --- | --- | --- |
 # | earlier (overlap) | waiting, if the exchange is no longer than the backward pass | nothing: the mean gradient is the same |
 # | float16 | half of the bytes | very small gradients become zero |
-# | top-k, PowerSGD | nearly all bytes | the gradient is another one, so compare the accuracy |
+# | top-k, PowerSGD | nearly all bytes | the gradient is only approximate, so compare the accuracy |
 # | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
 # | local updates | most of the exchanges | the workers' weights differ in between |
 #
@@ -236,8 +239,8 @@ result = saved("links", verdict=False)
 #
 # A language model with 7 billion weights is not a large one today. How much memory does its training need? In float32 a
 # weight has 4 bytes, and its gradient has 4, too. Adam keeps two means for each weight, which have 8 bytes together.
-# That is 16 bytes for each weight, so 112 GB. A large GPU has 80 GB. And Horovod and DDP keep all of this on *each*
-# worker. So here, more workers do not help at all.
+# That is 16 bytes for each weight, so 112 GB. (The inputs of the layers, the **activations**, come on top.) A large GPU
+# has 80 GB. And Horovod and DDP keep all of this on *each* worker. So here, more workers do not help at all.
 #
 # **ZeRO** divides what each worker keeps (Rajbhandari and others 2019; in PyTorch it is called FSDP, for fully sharded
 # data parallel, Zhao and others 2023). It has three stages. The drawing shows the bytes for each weight on one of four
@@ -259,7 +262,7 @@ def bytes_on_each(weights: int, workers: int, stage: int) -> float:
 
 
 # %% [markdown]
-# **Before you run the next cell, guess:** from how many GPUs with 80 GB on does the model fit, in each stage?
+# **Before you run the next cell, guess:** how many GPUs with 80 GB does the model need, in each stage?
 
 # %%
 for stage in range(4):
@@ -267,7 +270,7 @@ for stage in range(4):
     print(f"stage {stage}:", f"{fitting[0]} GPUs" if fitting else "not even with 64 GPUs")
 
 # %% [markdown]
-# The inputs of the layers (the **activations**) come on top, so a real run needs more.
+# The activations come on top, so a real run needs more.
 #
 # ZeRO is still data parallelism: each worker has images of its own. But before a layer computes, the workers gather its
 # weights. This is an *all-gather*. After the backward pass of a layer, each worker gets the mean gradient of its own
@@ -322,6 +325,9 @@ for stage in range(4):
 #
 # ## Your guesses
 #
+# This is the end of the course. It began with four workers that trained a worse network, although every log looked
+# healthy. If you meet such a case now, you know the suspects, and an experiment for each of them.
+#
 # You have made guesses in the lessons. How good were they?
 
 # %%
@@ -346,7 +352,7 @@ all_guesses()
 #
 # </details>
 #
-# <details><summary>Stage 3 of ZeRO sends 1.5 times the bytes of DDP. Which exchange comes on top?</summary>
+# <details><summary>Stage 3 of ZeRO sends 1.5 times the bytes of DDP. Which exchange is added?</summary>
 #
 # The second all-gather. The weights of a layer are gathered for the forward pass, and once more for the backward pass,
 # because no worker keeps them in between.
