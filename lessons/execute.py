@@ -31,8 +31,8 @@ PR_SET_CHILD_SUBREAPER = 36  # This is Linux's number for the option, from linux
 KEY = "lessons"  # Under this key, the notebook's metadata hold what this module writes.
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
-# These libraries would log parameters that a lesson does not use, kernels that died, and tasks of nbclient that an
-# interrupt left unfinished. This module reports such errors itself.
+# These libraries would log kernels that died, and tasks of nbclient that an interrupt left unfinished. This module
+# reports such errors itself.
 for chatty in ("papermill", "traitlets", "asyncio"):
     logging.getLogger(chatty).setLevel(logging.CRITICAL)
 # Kernels inherit these variables. They select this environment's kernel instead of one of the user's, and they put this
@@ -148,7 +148,11 @@ def _digest(notebook: NotebookNode, parameters: dict) -> str:
 def _taken(notebook: NotebookNode, parameters: dict) -> dict:
     """The parameters that the lesson's own cell sets. On the page, others would look as if they changed something."""
     cells = [cell.source for cell in notebook.cells if "parameters" in cell.metadata.get("tags", [])]
-    names = {node.id for source in cells for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    try:
+        nodes = [node for source in cells for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)]
+    except SyntaxError:
+        return parameters  # the kernel says what is wrong, as of any cell
+    names = {node.id for node in nodes if isinstance(node.ctx, ast.Store)}
     return {name: value for name, value in parameters.items() if name in names}
 
 

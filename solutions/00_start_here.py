@@ -136,8 +136,8 @@ lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch
 # loss of one worker's own last batch. The training loss in the last line is the mean over the whole epoch and all
 # workers.
 #
-# **Try it:** change `workers` to 2 in the cell of parameters above, run that cell and this one again, and compare. What
-# has changed in the number of updates? Why?
+# **Try it:** change `workers` to 2 in the cell of parameters above, run that cell and the one with `horovodrun` again,
+# and compare. What has changed in the number of updates? Why?
 #
 # **Why a command, and not a function?** A notebook is one process. Workers are processes of their own, and they have to
 # be *launched*, not forked from the notebook: a forked copy of a process that has already used threads or a GPU may

@@ -397,7 +397,6 @@ compare("clusters", my_guess)
 # library in place of Horovod. What changes there? That is lesson 10.
 
 # %% [markdown]
-# %% [markdown]
 # ## Questions
 #
 # <details><summary>You double the per-worker batch. Which terms of the cost of an update change?</summary>

@@ -17,7 +17,7 @@
 # state no worker holds whole, continue a run with another number of workers, read the trace of an update, and estimate
 # whether a network fits on a GPU.
 #
-# **Time:** {{minutes_20}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 03, 04 and 10.
+# **Time:** {{minutes_20}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 03, 04, 09 and 10.
 #
 # This is a lab: experiments that belong to lesson 10, and that no other lesson needs. Take those that you want to see.
 # All programs here use PyTorch's own library. The network has three layers, so that an update takes milliseconds.
@@ -333,10 +333,11 @@ show(
 #
 # ## Does it fit?
 #
-# How much memory does the state of a network need? Take **mixed precision**: the network computes with weights and
-# gradients of 16 bits, and Adam keeps its own copy of the weights and its two numbers in 32 bits. So a weight needs
-# 2 + 2 + 4 + 4 + 4 = 16 bytes (Rajbhandari and others 2019, section 3.1). The activations come on top. ZeRO divides
-# these bytes in three stages: first Adam's 12 bytes, then the gradients too, then the weights too.
+# In lesson 10 you computed how much memory the state of a network needs, in float32. Now take **mixed precision**: the
+# network computes with weights and gradients of 16 bits, and Adam keeps its own copy of the weights and its two numbers
+# in 32 bits. So a weight needs 2 + 2 + 4 + 4 + 4 = 16 bytes (Rajbhandari and others 2019, section 3.1). The activations
+# come on top. ZeRO divides these bytes in three stages: first Adam's 12 bytes, then the gradients too, then the weights
+# too.
 
 # %%
 memory = 80  # GB of a GPU

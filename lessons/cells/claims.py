@@ -44,8 +44,7 @@ def saved(id: str, own: bool = True, verdict: bool = True) -> Series:
     """
     found = _committed(id)
     _figure(found, runner.saved(found.claim, LIVE / id) if own and id in RAN else None)
-    said = _verdict(found)
-    display(HTML(said if verdict else _folded("A claim, all numbers, and how to repeat them", said)))
+    display(HTML(_verdict(found) if verdict else _verdict_folded(found)))
     return found
 
 
@@ -109,6 +108,15 @@ def _verdict(found: Series) -> str:
         return f"{stated}{_origin(found)}"
     short = f"<p><strong>{WORDS[verdict.word]}</strong>{_provisional(found)} {escape(_sentence(found))}</p>"
     return f"{stated}{short}{_folded('All numbers, and how to repeat them', _long(claim, verdict), _origin(found))}"
+
+
+def _verdict_folded(found: Series) -> str:
+    """Return the same as one part to open."""
+    claim, verdict = found.claim, found.verdict
+    short = (
+        f"<p><strong>{WORDS[verdict.word]}</strong>{_provisional(found)}</p>{_long(claim, verdict)}" if verdict else ""
+    )
+    return _folded("A claim, all numbers, and how to repeat them", _stated(claim), short, _origin(found))
 
 
 def _stated(claim: Claim) -> str:

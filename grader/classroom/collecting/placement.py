@@ -87,7 +87,7 @@ def place(
             for number in files:
                 fates[number].reason, fates[number].kept_apart = several, True
             continue
-        counting = _without_earlier(_up_to(files, fates, attempts, released.names), fates, released.names)
+        counting = _without_earlier(_up_to(files, fates, attempts, released), fates, released.names)
         _place_student(student, counting, released, fates)
     return fates
 
@@ -101,7 +101,7 @@ def most_attempts(
         (
             len(times)
             for numbers in students.by_student(hand_ins).values()
-            for times in _attempts([hand_ins[number] for number in numbers], released.names)
+            for times in _attempts([hand_ins[number] for number in numbers], released).values()
         ),
         default=1,
     )
@@ -119,31 +119,37 @@ def _by_a_tool(path: PurePosixPath) -> bool:
     return passed_over(str(path)) or path.name.lower() in LEFT_BY_A_SYSTEM
 
 
-def _attempts(files: Iterable[HandIn], assignments: frozenset[str]) -> list[list[str]]:
-    """The times of a student's attempts, in order, for each assignment of which there is a notebook or a program.
+def _key(one: HandIn, released: Released) -> str:
+    """The assignment that a file counts for as an attempt. It is "" for all files but notebooks and `train.py`."""
+    if name := students.assignment_of(one.inner, released.names):
+        return name
+    only = next(iter(released.with_program)) if len(released.with_program) == 1 else PROGRAM
+    return only if _is_entry(one.inner) else ""
 
-    What has neither is in a list of its own.
-    """
+
+def _attempts(files: Iterable[HandIn], released: Released) -> dict[str, list[str]]:
+    """The times of a student's attempts at each assignment, in order. Under "" are those at none."""
     found: dict[str, set[str]] = defaultdict(set)
     for one in files:
-        program = PROGRAM if _is_entry(one.inner) else ""
-        found[students.assignment_of(one.inner, assignments) or program].add(one.attempt)
-    named = set().union(*(times for name, times in found.items() if name))
-    found[""] -= named
-    return [sorted(times) for times in found.values()]
+        found[_key(one, released)].add(one.attempt)
+    found[""] -= set().union(*(times for key, times in found.items() if key))
+    return {key: sorted(times) for key, times in found.items()}
 
 
-def _up_to(
-    files: dict[int, HandIn], fates: list[Fate], attempts: int | None, assignments: frozenset[str]
-) -> dict[int, HandIn]:
-    """The files of the first `attempts` attempts at each assignment. The others get a reason."""
+def _up_to(files: dict[int, HandIn], fates: list[Fate], attempts: int | None, released: Released) -> dict[int, HandIn]:
+    """The files of the first `attempts` attempts at each assignment. The others get a reason.
+
+    A file that is no notebook and no `train.py` goes with those of its attempt.
+    """
     if attempts is None:
         return files
-    kept = {time for times in _attempts(files.values(), assignments) for time in times[:attempts]}
+    times = _attempts(files.values(), released)
+    late = {key: set(found[attempts:]) for key, found in times.items()}
     for number, one in files.items():
-        if one.attempt not in kept:
+        key = _key(one, released)
+        if any(one.attempt in late[other] for other in ([key] if key else times)):
             fates[number].reason = f"a later attempt than the {attempts} that are graded"
-    return {number: one for number, one in files.items() if one.attempt in kept}
+    return {number: one for number, one in files.items() if not fates[number].reason}
 
 
 def _without_earlier(files: dict[int, HandIn], fates: list[Fate], assignments: frozenset[str]) -> dict[int, HandIn]:

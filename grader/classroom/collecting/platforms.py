@@ -8,7 +8,7 @@ The platforms have these forms:
   `_LATE` may stand before them. A name that is there twice ends in `-1`. A text entry is `lovelaceada_1001_text.html`.
   Where names are hidden, `anon_AbC12` stands for the student. (Canvas's own program, `content_zipper.rb`.)
 - Blackboard: one flat folder of `Homework 3_alovelace_attempt_2026-01-31-23-59-07_name.ipynb`, with all attempts.
-  (The example in nbgrader's documentation of its zip collector.) The title and the user name may hold `_` themselves.
+  (The example in nbgrader's documentation of its zip collector.) The title may hold `_`, but not the user name.
 - Brightspace: a folder `1234-5678 - Ada Lovelace - Jan 31, 2026 1159 PM` for each attempt, or `... - 31 January 2026
   1159 PM`, or a file with this beginning. The first number is the student's. (Public programs that read these.)
 - GitHub Classroom: a folder `homework-3-submissions` with a clone `homework-3-ACCOUNT` of each student.
@@ -18,9 +18,8 @@ Learners put archives into a download. An archive is like a folder in these path
 """
 
 import re
-from collections.abc import Iterable
+from collections import defaultdict
 from datetime import datetime
-from itertools import takewhile
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -57,11 +56,8 @@ class HandIn(NamedTuple):
     path: PurePosixPath = PurePosixPath()
 
 
-def read(path: PurePosixPath, pattern: re.Pattern | None = None, title: str = "") -> HandIn | None:
-    """Read a path in one of these forms. None if it is in another form.
-
-    `pattern` is the course's own, or None. `title` is what `blackboard_title` has found.
-    """
+def read(path: PurePosixPath, pattern: re.Pattern | None = None) -> HandIn | None:
+    """Read a path in one of these forms. None if it is in another form. `pattern` is the course's own, or None."""
     if pattern and (match := pattern.match(str(path)) or pattern.match(path.name)):
         return _by_pattern(match, path)
     top, *folders = path.parts
@@ -74,8 +70,7 @@ def read(path: PurePosixPath, pattern: re.Pattern | None = None, title: str = ""
         return None
     if match := _blackboard(top):
         inner = PurePosixPath(match["rest"] or "note.txt", *folders)
-        user = match["owner"].removeprefix(title) if title else match["owner"].rpartition("_")[2]
-        return HandIn(user, user, inner, match["time"])
+        return HandIn(match["owner"].rpartition("_")[2], match["owner"], inner, match["time"])
     if match := CANVAS_HIDDEN.fullmatch(top):
         return _canvas(match, f"anon-{match['user']}", folders)
     if match := CANVAS.fullmatch(top):
@@ -83,17 +78,22 @@ def read(path: PurePosixPath, pattern: re.Pattern | None = None, title: str = ""
     return None
 
 
-def blackboard_title(paths: Iterable[PurePosixPath]) -> str:
-    """Return the beginning that all files of a download from Blackboard share: the assignment's title and a `_`.
+def told_apart(hand_ins: dict[int, HandIn]) -> dict[int, HandIn]:
+    """Return the hand-ins with the names of Blackboard's users as persons, where these names are certain.
 
-    It is "" where there is none, as with a single user or with two assignments. A user name is then taken to be what
-    follows the last `_`.
+    In `HW_3_john_smith` the user may be `smith`. If other users share the beginning `HW_3_john_`, it is a title, and
+    `smith` is certain. If nobody does, the person stays the whole text, which no other user has.
     """
-    owners = {match["owner"] for path in paths if (match := _blackboard(path.parts[0]))}
-    if len(owners) < 2:
-        return ""
-    parts = zip(*(owner.split("_")[:-1] for owner in owners), strict=False)
-    return "".join(f"{same[0]}_" for same in takewhile(lambda same: len(set(same)) == 1, parts))
+    users: dict[str, set[str]] = defaultdict(set)  # by the text before their names
+    for one in hand_ins.values():
+        if one.person.endswith(f"_{one.student}"):
+            users[one.person.removesuffix(one.student)].add(one.student)
+    return {
+        number: one._replace(person=one.student)
+        if len(users.get(one.person.removesuffix(one.student), ())) > 1
+        else one
+        for number, one in hand_ins.items()
+    }
 
 
 def _blackboard(top: str) -> re.Match | None:
@@ -102,7 +102,7 @@ def _blackboard(top: str) -> re.Match | None:
     A learner chooses the end of a file's name. A name that begins in Canvas's form is thus Canvas's, whatever follows.
     """
     match, canvas = BLACKBOARD.fullmatch(top), CANVAS_HIDDEN.fullmatch(top) or CANVAS.fullmatch(top)
-    return None if match and canvas and canvas.start("user") < match.end("owner") else match
+    return None if match and canvas and canvas["file"] and canvas.end("file") < match.end("owner") else match
 
 
 def without_archive(name: str) -> str:

@@ -23,14 +23,14 @@ def hand_ins(
     inner = _without_outer_folder(paths, assignments, pattern)
     if inner is not paths:
         folder = next(iter(paths.values())).parts[0]
-    found, title = {}, platforms.blackboard_title(inner.values())
+    found = {}
     for number, path in inner.items():
-        hand_in = platforms.read(path, pattern, title)
+        hand_in = platforms.read(path, pattern)
         if hand_in is None and len(path.parts) > 1:
             hand_in = _in_a_folder(path, folder)
         if hand_in:
             found[number] = hand_in._replace(path=path)
-    return found
+    return platforms.told_apart(found)
 
 
 def by_student(hand_ins: dict[int, HandIn]) -> dict[str, list[int]]:

@@ -98,7 +98,7 @@ def test_nobody_can_hand_in_for_another_by_a_name_of_their_own(course: Course, t
     download = as_folder(tmp_path / "download", {first if first.endswith(".zip") else sent: content})
     fates = import_submissions.import_submissions(download, course).fates
     assert {home.student for fate in fates for home in fate.homes} <= {student}
-    assert {fate.person for fate in fates if fate.person} <= {"7", "507", "1007", "Mallory", "mallory"}
+    assert {fate.person for fate in fates if fate.person} <= {"7", "507", "1007", "Mallory", "HW_mallory"}
     assert any(fate.person for fate in fates), "the file was read as somebody's"
 
 
@@ -149,21 +149,33 @@ def test_blackboard_has_all_attempts(course: Course, tmp_path: Path, attempts: i
 
 
 def test_attempts_at_two_assignments_are_counted_apart(course: Course, tmp_path: Path):
-    files = {
-        f"HW_ada_attempt_{TIME}_{ONE}.ipynb": b"3", f"HW_ada_attempt_{LATER}_{TWO}.ipynb": b"6",
-        f"HW_ada_attempt_{LATER}_notes.txt": b"",
+    files = {f"HW_ada_attempt_2026-01-31-0{hour}-00-00_{ONE}.ipynb": f"{hour}".encode() for hour in range(1, 5)}
+    files |= {
+        f"HW_ada_attempt_2026-01-31-04-00-00_{TWO}.ipynb": b"6", "HW_ada_attempt_2026-01-31-04-00-00_notes.txt": b"",
+        f"HW_bob_attempt_{TIME}_my.zip": as_zip(tmp_path / "a.zip", {"my_assignment/train.py": b"1"}).read_bytes(),
+        f"HW_bob_attempt_{LATER}_my.zip": as_zip(
+            tmp_path / "b.zip", {f"{EIGHT}.ipynb": b"8", "my_assignment/train.py": b"2"}
+        ).read_bytes(),
     }  # fmt: skip
     download = as_folder(tmp_path / "download", files)
-    assert import_submissions.most_attempts(download, course) == 1
-    found, _ = taken_in(course, download, 1)
-    assert found == {("ada", ONE): b"3", ("ada", TWO): b"6"}
+    assert import_submissions.most_attempts(download, course) == 4
+    found, reasons = taken_in(course, download, 1)
+    assert found[("ada", ONE)] == b"1" and found[("ada", TWO)] == b"6"
+    assert student_submission.read_submission(course, "bob", EIGHT).program == {"train.py": b"1"}
+    later = f"HW_ada_attempt_2026-01-31-02-00-00_{ONE}.ipynb"
+    assert reasons[later] == "a later attempt than the 1 that are graded"
+    assert taken_in(course, download, 3)[0][("ada", ONE)] == b"3"
 
 
-def test_user_names_of_blackboard_may_have_underscores(course: Course, tmp_path: Path):
-    users = ("john_smith", "anna_smith", "ada")
+def test_two_users_of_blackboard_who_would_be_one_are_named(course: Course, tmp_path: Path):
+    """Their names hold `_`. Nobody can know where the title ends, but that they are two is certain."""
+    users = ("john_smith", "anna_smith", "ada", "bob", "1234567")
     files = {f"HW_3_{user}_attempt_{TIME}_{ONE}.ipynb": user.encode() for user in users}
+    files |= {f"HW_4_{user}_attempt_{TIME}_{TWO}.ipynb": user.encode() for user in users[2:]}
     found, reasons = taken_in(course, as_folder(tmp_path / "download", files))
-    assert (found, reasons) == ({(user, ONE): user.encode() for user in users}, {})
+    assert found == {(user, name): user.encode() for user in users[2:] for name in (ONE, TWO)}
+    assert set(reasons) == {f"HW_3_{user}_attempt_{TIME}_{ONE}.ipynb" for user in users[:2]}
+    assert "would be the same student smith" in next(iter(reasons.values()))
 
 
 def test_the_last_attempt_counts_whatever_its_files_are_called(course: Course, tmp_path: Path):

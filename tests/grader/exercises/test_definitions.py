@@ -144,7 +144,8 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("worth_having", "never agreeing", [1, 0, 1]),
         ("bytes_on_each", "all divided", [1, 0, 1]),
         ("bytes_on_each", "weights first", [1, 0, 1]),
-        ("bytes_on_each", "one stage late", [0, 0, 1]),
+        ("bytes_on_each", "one stage early", [0, 0, 1]),
+        ("bytes_on_each", "one stage late", [1, 0, 0]),
     ],
 )
 def test_a_mistake_costs_its_own_points(id: str, name: str, points: list[float]):

@@ -56,8 +56,13 @@ def _weights_first(state: State) -> float:
 
 
 @MISTAKES.add("Stage 0 is DDP, which divides nothing. Stage 1 divides Adam's numbers.")
-def _one_stage_late(state: State) -> float:
+def _one_stage_early(state: State) -> float:
     return _bytes(State(state.weights, state.workers, min(3, state.stage + 1)))
+
+
+@MISTAKES.add("Stage 1 divides Adam's numbers already, stage 2 also the gradients, and stage 3 everything.")
+def _one_stage_late(state: State) -> float:
+    return _bytes(State(state.weights, state.workers, max(0, state.stage - 1)))
 
 
 @MISTAKES.add("These are the bytes of all workers together. Each keeps its own share only.")
