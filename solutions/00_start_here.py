@@ -20,10 +20,10 @@
 #
 # ## A case
 #
-# Training a network on one processor is slow. So you start four **workers**. A worker is a process with a processor of
-# its own. Each has a copy of the network, and its own quarter of the images, its **shard**. After every **batch** of a
-# few dozen images they average their gradients. They start with equal weights, and each of them applies the same
-# average. So all four stay equal. This is called **data parallelism**.
+# Training a network on one processor is slow. So you start four **workers**. A worker is a process, which has a
+# processor of its own where there are enough. Each has a copy of the network, and its own quarter of the images, its
+# **shard**. After every **batch** of a few dozen images they average their gradients. They start with equal weights,
+# and each of them applies the same average. So all four stay equal. This is called **data parallelism**.
 #
 # Every log looks healthy. The loss falls. No error is printed. All four processors are busy. And in the end the network
 # is *worse* than the one that a single worker trained. Nobody has changed the network or the images. The next cell
@@ -53,9 +53,9 @@ show_case()
 # gets everything right, and a grader watches what your workers really do. Lesson 09 goes from one computer to several,
 # and lesson 10 shows what you will meet at work.
 #
-# This course says only what it can show. For each claim, you see the result of a full experiment: on test images, with
-# its spread over several runs, its machine, and the command that repeats it. Many of them you also run yourself, small.
-# The claims come from public discussions, courses and papers, which lesson 99 lists.
+# This course says only what it can show. For each claim, you see the result of a full experiment on test images. It
+# comes with the spread over several runs, the machine, and the command that repeats the experiment. Many of them you
+# also run yourself, small. The claims come from public discussions, courses and papers, which lesson 99 lists.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
@@ -115,7 +115,7 @@ print("GPUs:", gpus or "none")
 #
 # **Horovod** is a library that carries numbers between workers, and averages their gradients. Its command `horovodrun`
 # starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod which one it
-# is and how many there are. Its number is called its **rank**, from 0 on, and the number of workers is the **size**.
+# is and how many there are. A worker's number is called its **rank**, from 0 on. The number of workers is the **size**.
 # The script also shifts and mirrors each image at random, and each worker does so in its own way. The images are
 # CIFAR-10 (Krizhevsky 2009): 50,000 small training images of ten kinds of things, and 10,000 test images. To be quick
 # we use the first few thousand of each. **Before you run the cell, guess:** how many per cent of the test images will
@@ -147,8 +147,8 @@ lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch
 #
 # Horovod's last release is 0.28.1, of June 2023. Little has been added to it since, and this course changes a few lines
 # of it so that it works with today's PyTorch. New programs use PyTorch's own `DistributedDataParallel` (**DDP**). For
-# networks that do not fit on one GPU there is another part of PyTorch. It cuts the weights into shards, too. Lesson 10
-# shows the first, and its lab the second.
+# networks that do not fit on one GPU there is another part of PyTorch. It divides the weights among the workers. Lesson
+# 10 shows DDP, and its lab shows the other part.
 #
 # We teach with Horovod because it hides little. A few lines turn a program for one worker into one for many, and each
 # line stands for one decision. The decisions are the same in DDP, and there most of them are made for you.

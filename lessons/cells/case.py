@@ -27,6 +27,6 @@ def show_case() -> None:
         figure,
         alt=f"Test accuracy over {len(percent)} epochs. One worker ends at {one}, four workers at {four}.",
         caption=f"One worker and four workers, {len(runs['falling-1'])} runs of each. All have used each image "
-        f"{len(percent)} times. (One process computed what the workers would compute: see lesson 05.) In the mean, "
-        f"one worker ends at {one} of the test images, and four workers at {four}.",
+        f"{len(percent)} times. (One process computed what the workers would compute: see lesson 05.) In the end, "
+        f"one worker has {one} of the test images right in the mean, and four workers have {four}.",
     )
