@@ -106,17 +106,19 @@ def _verdict(found: Series) -> str:
     stated = _stated(claim)
     if verdict is None:
         return f"{stated}{_origin(found)}"
-    short = f"<p><strong>{WORDS[verdict.word]}</strong>{_provisional(found)} {escape(_sentence(found))}</p>"
+    short = f"<p>{_word(found)} {escape(_sentence(found))}</p>"
     return f"{stated}{short}{_folded('All numbers, and how to repeat them', _long(claim, verdict), _origin(found))}"
 
 
 def _verdict_folded(found: Series) -> str:
     """Return the same as one part to open."""
     claim, verdict = found.claim, found.verdict
-    short = (
-        f"<p><strong>{WORDS[verdict.word]}</strong>{_provisional(found)}</p>{_long(claim, verdict)}" if verdict else ""
-    )
+    short = f"<p>{_word(found)}</p>{_long(claim, verdict)}" if verdict else ""
     return _folded("A claim, all numbers, and how to repeat them", _stated(claim), short, _origin(found))
+
+
+def _word(found: Series) -> str:
+    return f"<strong>{WORDS[found.verdict.word]}</strong>{_provisional(found)}"
 
 
 def _stated(claim: Claim) -> str:

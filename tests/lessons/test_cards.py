@@ -53,7 +53,7 @@ def test_the_card_of_a_failed_lesson_says_why(tmp_path: Path):
 
 def test_the_readme_names_the_minutes_of_each_lesson():
     rows = re.findall(r"^\| (\d\d) \|.*\| ([^|]+) \|$", (REPOSITORY / "README.md").read_text(), flags=re.MULTILINE)
-    lessons = {path.name[:2]: path for path in LESSONS if "_lab_of_" not in path.name}
+    lessons = {path.name[:2]: path for path in LESSONS if not card(path, None, None).is_lab}
     assert [number for number, _ in rows] == list(lessons)
     assert {number: told for number, told in rows if number not in NOT_ESTIMATED} == {
         number: str(minutes(path)) for number, path in lessons.items() if number not in NOT_ESTIMATED

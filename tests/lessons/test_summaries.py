@@ -10,7 +10,9 @@ from lessons.site.cards import card
 
 WITHOUT = ("00", "08", "98", "99")  # the first lesson, the assignment, the glossary and the references
 LESSONS = [
-    path for path in build.lessons(build.SOLUTIONS) if "_lab_of_" not in path.name and path.name[:2] not in WITHOUT
+    path
+    for path in build.lessons(build.SOLUTIONS)
+    if path.name[:2] not in WITHOUT and not card(path, None, None).is_lab
 ]
 MOST_SENTENCES, MOST_LINES = 6, 8
 

@@ -38,20 +38,22 @@ def sheet(folder: Path) -> tuple[str, int]:
 
 
 def main() -> int:
-    """Return the exit status. It is 2 if there are no executed lessons."""
+    """Return the exit status. It is 2 if there are no executed lessons, or no Chromium."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path, help="with the pages of executed lessons")
     parser.add_argument("output", type=Path, help="the PNG file to write")
     args = parser.parse_args()
     page, count = sheet(args.folder)
-    if not count:
-        print(f"{args.folder} has no executed lessons with pictures: make notebooks", file=sys.stderr)
+    chromium = shutil.which("chromium")
+    if not count or not chromium:
+        lacks = "there is no chromium: make with-chromium" if count else f"{args.folder} has no lessons: make notebooks"
+        print(f"contact_sheet: {lacks}", file=sys.stderr)
         return 2
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "sheet.html")
         path.write_text(page)
         flags = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
+        browser = playwright.chromium.launch(executable_path=chromium, args=flags)
         opened = browser.new_page(viewport={"width": WIDTH, "height": 800})
         opened.goto(path.as_uri())
         opened.screenshot(path=args.output, full_page=True)

@@ -24,11 +24,12 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 MOODLE = re.compile(r"(?P<name>.+?)_(?P<user>\d+)_assignsubmission_.*", re.DOTALL)
-ATTEMPT = r"_attempt_(?P<time>\d{4}(?:-\d\d){5})"
 CANVAS_FILE = r"((?P<file>\d+)_(?P<rest>.+)|(?P<entry>(text|link)\.html))"
 CANVAS = re.compile(rf"(?P<name>.+?)_(?P<late>LATE_)?(?P<user>\d+)_{CANVAS_FILE}", re.DOTALL)
 CANVAS_HIDDEN = re.compile(rf"(?P<late>LATE_)?anon_(?P<user>\w+?)_{CANVAS_FILE}", re.DOTALL)
-BLACKBOARD = re.compile(rf"(?P<owner>.+?_.+?){ATTEMPT}(_(?P<rest>.+)|(?P<note>\.txt))", re.DOTALL)
+BLACKBOARD = re.compile(
+    r"(?P<owner>.+?_.+?)_attempt_(?P<time>\d{4}(?:-\d\d){5})(_(?P<rest>.+)|(?P<note>\.txt))", re.DOTALL
+)
 BRIGHTSPACE = re.compile(
     r"(?P<user>\d+)-\d+ - (?P<name>.+?) - (?P<time>[\w, ]*\d{4} \d{1,4} [AP]M)( - (?P<rest>.+))?", re.DOTALL
 )

@@ -52,8 +52,8 @@ class WeightsKeeper:
             del self.kept[min(self.kept)]
         return hashlib.sha256(vector.data).hexdigest()
 
-    def answer(self) -> int:
-        """Answer the questions that have come since the last call. Returns how many were answered in all."""
+    def answer(self) -> None:
+        """Answer the questions that have come since the last call."""
         while (update := read_number(self._question())) is not None:
             before, after = self.kept.get(update - 1), self.kept.get(update)
             content = b"" if before is None or after is None else before.tobytes() + after.tobytes()
@@ -62,7 +62,6 @@ class WeightsKeeper:
                 file.write(content)
             os.rename(f"{path}.part", path)
             self.answered += 1
-        return self.answered
 
     def _question(self) -> str:
         return os.path.join(self.challenges, question_file(self.rank, self.answered))
@@ -74,7 +73,8 @@ class WeightsKeeper:
         """
         before, until = self.answered, time.monotonic() + LINGER_SECONDS
         while self.kept and time.monotonic() < until and not os.path.exists(os.path.join(self.challenges, DONE_FILE)):
-            if self.answer() > before:
+            self.answer()
+            if self.answered > before:
                 before, until = self.answered, time.monotonic() + LINGER_SECONDS
             time.sleep(LINGER_POLL_SECONDS)
 
