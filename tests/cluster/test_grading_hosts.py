@@ -112,7 +112,10 @@ def test_a_class_is_graded_once_and_equally_on_hosts_that_fail(four_hosts: Clust
     log = grading.log("alpha").read_text()
     for number in (2, 3):  # The killed machine and the one that was cut off have joined again.
         assert log.count(f"Register worker addr: tls://10.77.0.{number}:") >= 2
-    assert all(graded[student] == alone[program] for student, program in programs.items())
+    other = {
+        student: (row, alone[programs[student]]) for student, row in graded.items() if row != alone[programs[student]]
+    }
+    assert not other
     lines = (tmp_path / "graded" / "journal.jsonl").read_text().splitlines()[1:]
     names = Counter(json.loads(line)["name"] for line in lines)
     assert names == dict.fromkeys(programs, 1)

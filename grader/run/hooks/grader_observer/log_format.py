@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 KEPT_UPDATES = 32  # a worker keeps the weights of so many updates, so that the grader can ask for them
-PROJECTIONS = 32  # random projections of each gradient: enough to tell whether it fits the images of its update
+PROJECTIONS = 128  # random projections of each gradient; 32 cannot tell images apart where a network hardly trains
 
 
 @dataclass
