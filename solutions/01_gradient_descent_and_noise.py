@@ -267,16 +267,21 @@ result = saved("C03")
 # above, the line of each network crossed 1 there. The five networks have other noise scales, because each began with
 # other weights.
 #
-# So a step with the batch $B$ gains only the share $1 / (1 + \mathcal B / B)$ of the most that a step can gain. The run
-# then needs about $(1 + \mathcal B / B)$ times as many steps. Let $S_{\min}$ be the number of updates with very large
-# batches. The number of updates $S$ is then the formula on the left. A run of $S$ updates uses $S B$ images. Call this
-# number $E$. It is the formula on the right, and its smallest value is $E_{\min} = S_{\min} \mathcal B$:
+# What does this mean for a whole run? Take $\mathcal B = 500$ as an example. By the formula, a step with 500 images gains
+# half of the most that a step can gain. So the run needs twice as many updates as with very large batches. A step with
+# 50 images gains an eleventh, so the run needs 11 times as many. The images that a run uses are its updates times $B$:
 #
-# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad E = E_{\min} \left(1 + \frac{B}{\mathcal B}\right). $$
+# | batch | a step gains | updates of a run | images of a run |
+# | ---: | ---: | ---: | ---: |
+# | 50 | 1/11 of the most | 11 times the least | 1.1 times the least |
+# | 500 | 1/2 | 2 times | 2 times |
+# | 5,000 | 10/11 | 1.1 times | 11 times |
 #
-# Take $\mathcal B = 500$ as an example. With batches of 50 images a run needs 11 times $S_{\min}$ updates and 1.1 times
-# $E_{\min}$ images. With batches of 500 it needs twice both. With batches of 5,000 it needs 1.1 times the updates and
-# 11 times the images.
+# In general, let $S_{\min}$ be the least number of updates, which very large batches need. Let $E_{\min}$ be the least
+# number of images, which very small batches need. Then the updates $S$ and the images $E = S B$ of a run are
+#
+# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad E = E_{\min} \left(1 + \frac{B}{\mathcal B}\right),
+#    \qquad E_{\min} = S_{\min} \mathcal B. $$
 #
 # Far below $\mathcal B$, twice the batch halves the updates, and the images stay as many: a perfect bargain. Far above
 # it, twice the batch needs as many updates as before, and so twice the images. At $B = \mathcal B$ you pay twice the

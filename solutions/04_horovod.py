@@ -32,7 +32,7 @@ import difflib
 from pathlib import Path
 
 from cifar import cli
-from lessons import axes, horovodrun, saved, show
+from lessons import horovodrun, saved
 
 # %% [markdown]
 # ## What changes
@@ -304,51 +304,15 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 # We read the file, and pick a usual update of the network's weights.
 
 # %%
-from cifar.model import BootcampResNet, no_norm
-from cifar.support import palette
-from grader.report import timeline
+from lessons.cells.update import one_update, show_update
 
-names = [name for name, _ in BootcampResNet(norm=no_norm).named_parameters()]
-events = [event for event in timeline.read(trace.read_bytes()) if event.tensor in names]
-update = timeline.one_update([event for event in events if "CAST" not in event.phase])  # not the broadcast
+update = one_update(trace)
 print(f"{trace.stat().st_size / 1e3:,.0f} kB of timeline; one update has {len(update)} phases, for example")
 for event in update[:6]:
     print(f"  {event.tensor or 'all':24} {event.phase:26} {1000 * event.seconds:8.2f} ms")
 
 # %%
-tensors = list(dict.fromkeys(event.tensor for event in update if event.tensor))
-start = min(event.start for event in update)
-looks = {
-    "NEGOTIATE_ALLREDUCE": (palette.WAITING.line, 1.5, "waiting, for workers or for the exchange before"),
-    "ALLREDUCE": (palette.GRADIENT.line, 5, "all-reduce"),
-}
-figure, ax = axes("time since the exchange of the update before it ended (ms)", "gradient of", size=(8.0, 4.4))
-for event in update:
-    begin, end = 1000 * (event.start - start), 1000 * (event.end - start)
-    if event.phase == timeline.COMPUTE:
-        ax.axvspan(begin, end, color=palette.COMPUTING.fill, label="no exchange: computing")
-    elif event.phase in looks:
-        colour, width, _ = looks[event.phase]
-        ax.hlines(tensors.index(event.tensor), begin, end, colors=colour, linewidth=width)
-
-# %%
-from itertools import pairwise
-
-for colour, width, label in looks.values():
-    ax.hlines([], 0, 0, colors=colour, linewidth=width, label=label)
-ax.set_yticks(range(len(tensors)), tensors, fontsize=7)
-ax.invert_yaxis()
-ax.legend(loc="lower left")
-transfers = sorted((event for event in update if event.phase == "ALLREDUCE"), key=lambda event: event.start)
-exchanges = 1 + sum(later.start >= earlier.end for earlier, later in pairwise(transfers))
-waiting = sum(event.seconds for event in update if event.phase.startswith("NEGOTIATE")) / len(tensors)
-show(
-    figure,
-    f"A row for each of {len(tensors)} gradients: a thin line while workers wait, a thick one while it is exchanged. "
-    "The last layer's come first.",
-    f"One update of {workers} workers, as rank 0 saw it: {1000 * (max(e.end for e in update) - start):.0f} ms. A gradient "
-    f"waits {1000 * waiting:.0f} ms on average; {len(transfers)} gradients went out in {exchanges} exchanges.",
-)
+show_update(update)
 
 # %% [markdown]
 # Read it from top to bottom. Back-propagation begins at the last layer, so the last layer's gradients are ready first.

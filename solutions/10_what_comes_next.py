@@ -101,10 +101,15 @@ for told, command in {
 # %%
 import torch
 
+
+def distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """How far two networks' weights are apart, as a share of their length."""
+    return ((one - other).norm() / other.norm()).item()
+
+
 mine, theirs = (torch.load(name, weights_only=True)["weight"] for name in ("horovod.pt", "ddp.pt"))
-difference = ((mine - theirs).norm() / mine.norm()).item()
-print(f"relative difference of the weights after ten updates: {difference:.1e}")
-assert difference < 1e-12
+print(f"relative difference of the weights after ten updates: {distance(mine, theirs):.1e}")
+assert distance(mine, theirs) < 1e-12
 
 # %% [markdown]
 # A number in double precision has about 16 digits. So a difference of 1e-16 means that the weights differ in their last
@@ -145,26 +150,52 @@ assert difference < 1e-12
 # network to all GPUs for every batch, and it works on one host only. PyTorch's own documentation advises to use DDP
 # instead.
 #
+# ### Which bug shows?
+#
+# Here are two bugs that people make with DDP. The first program trains `net` in place of `wrapped`. In the second one,
+# each worker uses all images of a batch. We run each with two workers. **Before you run the cell, guess** for each
+# program: does it crash? Do the two workers end with equal weights? Are these the weights of the right program?
+
+# %%
+SAVED_BY_ONE = 'if dist.get_rank() == 0:\n    torch.save(net.state_dict(), "ddp.pt")'
+SAVED_BY_ALL = 'torch.save(net.state_dict(), f"worker_{dist.get_rank()}.pt")'
+BUGS = {
+    "net in place of wrapped": ("updates(wrapped,", "updates(net,"),
+    "all images on each worker": ("[rank::size]", ""),
+}
+
+for bug, (right, wrong) in BUGS.items():
+    Path("buggy_ddp.py").write_text(DDP.replace(right, wrong).replace(SAVED_BY_ONE, SAVED_BY_ALL))
+    command = [*torchrun, "--standalone", "--nproc-per-node", "2", "buggy_ddp.py"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    zero, one = (torch.load(f"worker_{rank}.pt", weights_only=True)["weight"] for rank in range(2))
+    print(f"{bug}: exit status {done.returncode}")
+    print(f"  between the two workers: {distance(zero, one):.1e}, from the right program: {distance(zero, theirs):.1e}")
+
+# %% [markdown]
+# Neither program crashes. In the first one, each worker trains a network of its own. DDP prepares the exchange in the
+# call `wrapped(images)`. If you call `net`, nothing is exchanged. In the second one even the weights are right. The
+# mean gradient of two equal halves is the mean gradient of all images, and here each worker computes it alone. So two
+# workers take as long as one. To find the first bug, compare the workers' weights. To find the second one, count the
+# images.
+#
 # ### The ending
 #
-# Two lines of the DDP program look as if they did nothing: `import torch.distributed.nn` and `del wrapped`. Without the
-# first one the program still trains and saves. But now and then a worker crashes at the very end, after all its work.
-# The last line that you see is `terminate called without an active exception`. The weights are saved by then. But the
-# launcher reports a failed run, and a script that waits for success stops. We launched the program many times, with
-# this line and without it. (The output calls the second one "late import", because DDP then imports the module itself,
-# later.)
+# Two lines of the DDP program look as if they did nothing: `import torch.distributed.nn` and `del wrapped`. Keep both.
+# Without the first one the program still trains and saves, but now and then a worker crashes after all its work. The
+# last line that you see is `terminate called without an active exception`. The weights are saved by then, but the
+# launcher reports a failed run. So a script that waits for success stops. We launched both programs many times:
 
 # %%
 from benchmarks import endings
 
-for name in ("with_ddp", endings.LATE):
+for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.items():
     counts = endings.read(name)
-    print(f"{name}: {counts['failures']} of {counts['launches']} launches failed")
+    print(f"{told}: {counts['failures']} of {counts['launches']} launches failed")
 
 # %% [markdown]
-# One crash is too few to give a rate. But you can see the cause without a crash. If one of the two lines is missing,
-# threads of the process group are still alive when the program has ended its work. (`tests/benchmarks/test_endings.py`
-# looks at them.)
+# One crash is too few to give a rate. But the cause can be seen without a crash: if one of the two lines is missing,
+# threads of the process group are still alive when the program has ended its work.
 #
 # <details><summary>Why do these threads make it crash?</summary>
 #
