@@ -35,7 +35,7 @@ MAX_IMAGES = 1024  # images of one worker in one update; a gradient of more is n
 MAX_SECONDS = 300  # seconds; 12 updates of 4 x 250 images take 15 seconds on two cores
 MAX_ANSWER_BYTES = 2**20
 UPDATES_TO_SEE = 4  # updates; a worker looks for questions after each, and the grader asks within one of them
-FITS = 0.1  # cosine of one update; an invented gradient reaches it at one of 20, or of 8 where weights differ
+FITS = 0.08  # cosine of one update; an invented gradient reaches it at one of ten, or of five where weights differ
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ ONE_MISTAKE = {
     "one worker does all the work": (
         "averaged", {"run": run(outside=outside(cpu_seconds={0: 200.0, 1: 5.0, 2: 5.0, 3: 5.0}))}),
     "gradients that do not fit the images": (
-        "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 14 + (0.1,) * 6, changes=(0.6,) * 20)}),
+        "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 14 + (0.0,) * 6, changes=(0.6,) * 20)}),
     "weights that do not follow the gradients": (
         "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 20, changes=(0.001,) * 20)}),
     "an answer that was not promised": (
