@@ -21,7 +21,8 @@
 # their noise).
 #
 # In notebook 00 four **workers**, processes that share the images, trained one network. Each of them does what a single
-# worker does. So first look closely at one. Whatever is slow or wasteful here will be so on every worker.
+# worker does. If four workers are not four times as fast, a part of the reason is already in one worker. So first look
+# closely at one.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -62,7 +63,7 @@ print(script)
 # | `args` to `manual_seed` | options, the device, and the seed: equal seeds give equal first weights |
 # | `train, test` to `scheduler` | the data, the network, the optimizer, and a schedule that leaves the rate alone |
 # | the loop | one shuffle an epoch, one update a batch, one line in `metrics.jsonl` |
-# | `save` | the weights, as a file that appears whole or not at all |
+# | `save` | writes the weights; if the program is stopped meanwhile, no incomplete file is left |
 #
 # `load` reads the images of CIFAR-10 into two tensors, one for training and one for tests. They are already decoded:
 # each number of a pixel is a byte. From there on, we select an image by its number. (Here it reads only a part of the
@@ -75,8 +76,8 @@ order = data.shuffle(len(train), seed, epoch=0)
 print("the first indices of the first epoch:", order[:8].tolist())
 
 # %% [markdown]
-# `shuffle` depends on the seed and the epoch alone. That looks like a detail. With several workers it is what lets
-# them agree on one order without a word between them.
+# `shuffle` depends on the seed and the epoch alone. So several workers compute the same order, without sending each
+# other a message.
 #
 # `batches` cuts the order into pieces, and fetches the images of each piece. It makes a batch only when the loop asks
 # for it. `augment` shifts and mirrors the images at random. `normalise` subtracts the mean of CIFAR-10 and divides by
@@ -107,7 +108,8 @@ print(inspect.getsource(train_epoch))
 #
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates here, and not epochs.
 #
-# - `autocast` computes in **bfloat16**, a number format of 16 bits, where the processor is fast at it.
+# - `autocast` uses **bfloat16**, a number format of 16 bits, if the processor is fast with it. Otherwise it changes
+#   nothing.
 #
 # - `wait_for_gradients` does nothing with one worker. Notebook 04 comes to it.
 #
@@ -152,7 +154,8 @@ print(f"ln 10 = {np.log(10):.3f}; after the first epoch: {lines[0]['train_loss']
 # - **The split.** The loss is measured on the images that the network learns, the accuracy on others. A network can
 #   learn its images by heart.
 # - **The measure.** Accuracy asks which class comes first. Cross-entropy asks how sure the network is,
-#   $-\ln p(\text{right class})$. A network that is wrong on few images but very sure there pays for each of them.
+#   $-\ln p(\text{right class})$. If a network is very sure and wrong, a few such images are enough to make the mean
+#   loss large.
 # - **The moment.** The printed loss is a mean over the epoch, on distorted images, while the weights were changing.
 #
 # The middle one is quick to see. Two made-up networks and five images: `bold` is right more often.
@@ -178,15 +181,16 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 #
 # **What to look at:** in each panel, whether the points fall from the upper left to the lower right. A *rank
 # correlation* says how well two orders agree. Order the recipes by low loss, and then by high accuracy. If the two
-# orders are equal, it is 1. If they have nothing to do with each other, it is near 0.
+# orders are equal, it is 1. If they have nothing to do with each other, it is near 0. If one is the reverse of the
+# other, it is -1.
 
 # %%
 saved_c07 = saved("C07")
 
 # %% [markdown]
-# `plain` has the lowest training loss, and `distorted` has the highest test accuracy. The next cell compares the
-# recipes two by two. It prints the pairs in which the recipe with the lower loss has the lower accuracy. It leaves out
-# differences that are not larger than those between seeds.
+# `plain` has the lowest training loss, and `distorted` has the highest test accuracy. Five recipes make ten pairs. The
+# next cell compares the recipes two by two. It prints the pairs in which the recipe with the lower loss has the lower
+# accuracy. It leaves out differences that are not larger than those between seeds.
 
 # %%
 if saved_c07.seeds > 1 and not saved_c07.missing:
@@ -259,8 +263,8 @@ for name, (fixed, each) in (("your function", yours), ("our function", figures))
 #
 # The line knows nothing of the processor's caches. Where the numbers of a batch no longer fit in them, each image may
 # take longer. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is the
-# first reason why $K$ GPUs are not $K$ times as fast:** whoever divides a batch among workers divides $cB$ but not
-# $t_0$, and moves each of them to the left on this curve.
+# first reason why $K$ GPUs are not $K$ times as fast:** if $K$ workers share a batch, each has $B/K$ images, and its
+# update takes $t_0 + cB/K$. The part $t_0$ does not become smaller.
 #
 # ## Where does the memory go?
 #
@@ -283,8 +287,8 @@ for size in (1, 64, 4096):
 
 # %% [markdown]
 # So there are two kinds of memory: what each *parameter* needs (the weight, its gradient, one average with momentum,
-# two with Adam) and what each *image* needs. The experiment measures the peak of a fresh process for each batch size,
-# and counts beside it the tensors that autograd holds between the forward and the backward pass.
+# two with Adam) and what each *image* needs. The experiment measures the peak of a fresh process for each batch size.
+# It also adds up the activations that PyTorch keeps for the backward pass.
 #
 # **What to look at:** on the left, how steep the lines are. On the right, compare the bar of training with the two
 # lowest bars: the activations, and a gradient for each image. Which of these two explains it?
@@ -296,7 +300,7 @@ memory = live("C17", device=device, seed=seed)
 _ = saved("C17")
 
 # %% [markdown]
-# A line again, so it predicts. A batch that your run did not have:
+# The memory is a line, too. So we can predict the peak of a batch that your run did not have:
 
 # %%
 each, fixed = c17.growth(memory["training"][0])
@@ -326,16 +330,20 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 # %% [markdown]
 # Prefetching here takes a second thread. (PyTorch's `DataLoader` can take processes instead.) Python has one lock, so
-# only one thread can run Python code at a time. PyTorch releases the lock while it calculates. So the second thread can
-# prepare the next batch while the network computes. A loop over single images is mostly Python code, and it holds the
-# lock.
+# only one thread can run Python code at a time. But PyTorch releases the lock while it calculates. So the second thread
+# can prepare the next batch while the network computes.
 #
-# The experiment has three ways to prepare the same images. `vectorised` is what the scripts do: a whole batch at a
-# time. `loop` goes image by image in Python, as a data set class with `__getitem__` does. `cached` distorted everything
-# once and for all, and only fetches. Its preparation takes the least time, but it shows the network the same version of
-# each image in every epoch (the lab of this lesson says what is lost by that). The fourth pipeline,
-# `loop small network`, prepares the images as `loop` does, for a network that is hardly more than nothing. Preparation
-# and update have one thread each.
+# The experiment has four pipelines. Preparation and update have one thread each.
+#
+# | pipeline | how the images are prepared | network |
+# | --- | --- | --- |
+# | `vectorised` | a whole batch at a time, as in the scripts | the lessons' |
+# | `loop` | image by image in Python, as a data set class with `__getitem__` does | the lessons' |
+# | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
+# | `loop small network` | image by image in Python | hardly more than nothing |
+#
+# `cached` is the cheapest, but it shows the network the same version of each image in every epoch. The lab of this
+# lesson says what is lost by that.
 #
 # **What to look at:** on the left, which colour is widest in each bar. On the right, each pipeline has two bars,
 # without prefetching and with it. A bar shows the measured speed, and a diamond shows the speed that was predicted from
@@ -361,16 +369,14 @@ for arm, (run, *_) in stages.items():
 
 # %% [markdown]
 # In turn, the times of the stages add up. With prefetching, the slower side decides, as long as a core is free for it.
-# Three rules come out of it.
+# For the small network, the predictions are somewhat too high. Its stages are so short that the time between them
+# counts, and the formula leaves it out. Two rules come out of it.
 #
-# - **Measure the stages before you change one.** With prefetching, twice as fast a network gains nothing where the
-#   input is the slower side.
+# - **Measure the stages before you change one.** If the preparation is the slower side, a faster network gains nothing.
 # - **Vectorise first, prefetch second.** Prefetching hides what is shorter than the update. It does not make it
 #   cheaper: the hidden work still takes a core, and with as many workers as cores there is none to spare. If no core is
 #   free, the thread slows the network down by as much time as it saves. That is one reason why the course's scripts do
 #   without one.
-# - **Feed each worker its own slice.** A worker that fetches and distorts whole batches to use a part of them pays for
-#   all of it. The lab of lesson 03 (notebook 13) measures that.
 #
 # ## Summary
 #

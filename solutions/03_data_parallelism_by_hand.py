@@ -13,8 +13,9 @@
 # %% [markdown]
 # # 03 Data parallelism by hand
 #
-# **After this notebook you will be able to** average gradients correctly, also over unequal shards; run a parameter
-# server, and a ring all-reduce by your own plan, on real processes; and count the bytes that each worker sends.
+# **After this notebook you will be able to** average gradients correctly, also over unequal shards; average gradients
+# on real processes in two ways, by a parameter server and by a ring whose steps you have planned; and count the bytes
+# that each worker sends.
 #
 # **Time:** about {{minutes_03}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (the noise of
 # a gradient) and 02 (the training loop of one worker).
@@ -70,8 +71,8 @@ compare("two_workers", my_guess)
 # called **strong scaling**: the exchange takes as long as before, and there is less to compute between two exchanges.
 # The dashed line is what a simple model says for four and eight workers, each with a core of its own.
 #
-# In most other experiments of this course, one worker may use all cores, because that is how you would train on this
-# machine. Then two workers share the same cores, and cannot be faster. Remember this when you read a time.
+# In most other experiments of this course, one worker already uses all cores, because that is how you would train on
+# this machine. Two workers then share these cores, so they cannot be faster. Such times say nothing about GPUs.
 #
 # ## The loop in four steps
 #
@@ -99,7 +100,8 @@ compare("two_workers", my_guess)
 # This is right under two conditions:
 #
 # 1. **The counts are used as weights, or they are all equal.** If they are equal, $g$ is the plain mean of the $g_r$.
-# 2. **The gradient of an image depends on that image alone**, and not on the other images of its batch.
+# 2. **The gradient of an image depends on the weights and on that image alone**, and not on the other images of its
+#    batch.
 #
 # Then **$K$ workers with $n$ images each compute what one worker computes with $Kn$ images.** The two results differ
 # only by rounding.
@@ -156,8 +158,8 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
 # - the same network with batch normalisation, a layer that you find in most networks,
 # - the same network with batch normalisation whose statistics are averaged over the workers, too.
 #
-# Batch normalisation computes the mean and the standard deviation of the images in its batch. It subtracts the mean,
-# and divides by the standard deviation. So each image changes the result of the others.
+# Batch normalisation takes the numbers that a layer computes for all images of a batch. It subtracts their mean, and
+# divides by their standard deviation. So each image changes the result of the others.
 #
 # **What to look at:** a double has about 16 digits, so rounding gives a difference of about $10^{-15}$. Which of the
 # three networks lie there? Guess before you run it.
@@ -170,9 +172,10 @@ result = saved("C01")
 
 # %% [markdown]
 # With batch normalisation the second condition does not hold: each image changes the gradients of the others. A worker
-# has only its own images. So the sentence "training on several GPUs equals training with a larger batch" is true for
-# averaged gradients, and false for a network with batch normalisation. (If the statistics are averaged over the
-# workers, as in the third network, it is true again.) Notebook 06 asks whether this matters for the accuracy.
+# has only its own images. So the sentence "training on several GPUs equals training with a larger batch" is true
+# without batch normalisation. It is false if each worker normalises with its own images only. It is true again if the
+# statistics are averaged over the workers, as in the third network. Notebook 06 asks whether this matters for the
+# accuracy.
 #
 # ### Shards that do not divide evenly
 #
@@ -181,16 +184,16 @@ result = saved("C01")
 #
 # In this experiment four workers share a batch. Three of them have 16 images each. The last one has fewer. The images
 # are *shuffled*, or they are *sorted*: they lie in the order of their classes. The left panel shows the error of one
-# batch. The right panel shows what remains of it if we average over several batches. An error that is noise becomes
-# smaller. An error that always points in the same direction, a *bias*, stays.
+# batch. For the right panel, we first average the gradients of several batches, and then measure the error. Random
+# errors cancel each other. An error that always points in the same direction, a *bias*, stays.
 
 # %%
 result = saved("C02")
 
 # %% [markdown]
 # The plain mean gives the few images of the small shard too much weight. If the data are shuffled, these are other
-# images each time, so this is only more noise. If the data are in the order of their classes, the small shard always
-# holds images of the same class. Then this class pulls every update in its direction.
+# images each time, so this is only more noise. If a batch is in the order of its classes, the last worker gets the last
+# classes each time. Then these classes pull every update in their direction.
 #
 # There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
 # for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
@@ -235,7 +238,7 @@ torchrun(hello, workers)
 # %% [markdown]
 # The lines come in any order. Each worker has a process id of its own, and shares no memory with the rest.
 #
-# The **rank** of a worker is its number, from 0 on. The program uses three calls:
+# The **rank** of a worker is its number, from 0 on. This program and the next one use three calls:
 #
 # - `isend` begins to send, and the program goes on. `sending.wait()` then waits until it is sent.
 # - `recv` waits until a message has come.
@@ -286,7 +289,7 @@ def server_mean(vector):
 # *one chunk* to its right-hand neighbour, and gets one from its left-hand neighbour.
 #
 # In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it got in the step before. All
-# workers send at once, so each sends what it held before the step.
+# workers send at the same moment. So no worker sends on a number that arrives in the same step.
 #
 # - In the first half, the *reduce-scatter*, the worker *adds* what comes in to its own chunk. So a chunk collects the
 #   numbers of each worker that it passes. With four workers, chunk 0 goes from worker 0 to workers 1, 2 and 3, and is
@@ -333,7 +336,7 @@ def ring_step(chunks, step):
 
 # %% [markdown]
 # Now your function runs. Each worker begins with the number 1 in every chunk. So the number in a chunk says how many
-# workers it has collected. A dark chunk is complete.
+# workers it has collected. A black chunk is complete.
 
 
 # %%
@@ -429,9 +432,10 @@ for count in (2, 4, 16, 64, 256):
     print(f"{count:3} workers: {1000 * in_ring:5.1f} ms in a ring, {1000 * with_server:7.1f} ms with one server")
 
 # %% [markdown]
-# With few workers the bytes decide. In a ring they take at most $2 \beta N$, which is 32 ms here. With many workers the
-# messages are short, and the latencies decide. Each latency stays the same, but there are more and more messages.
-# Lesson 09 fits this model to several **hosts**, which are computers in one network.
+# In a ring of few workers, most of the time goes into the bytes. They take at most $2 \beta N$, which is 32 ms here.
+# With 256 workers, the latencies take 51 ms and the bytes 32 ms, because there are so many messages. One server is then
+# about a hundred times slower than the ring. Lesson 09 fits this model to several **hosts**, which are computers in one
+# network.
 #
 # ## Training with both
 #
@@ -485,8 +489,8 @@ torchrun(both_ways, workers, seed, images, needs=[gradient, server_mean, ring_pl
 
 # %% [markdown]
 # Compare the bytes with your formula. A worker receives in the ring as much as it sends. With a server, worker 0
-# receives one gradient from each of the others. The system counts a little more than your formula, because the workers
-# also exchange the loss, and each message has a header.
+# receives one gradient from each of the others. The system may count a little more than your formula, because the
+# workers also exchange the loss, and each message has a header.
 
 # %%
 gradient_bytes = sum(parameter.nbytes for parameter in net.parameters())
@@ -514,7 +518,7 @@ show(
     figure,
     f"Three lines over 16 updates that cannot be told apart, from {one['losses'][0]:.2f} to {one['losses'][-1]:.2f}.",
     f"The weights of one process, of {workers} with a server and of {workers} in a ring: at most {apart:.0e} apart, "
-    "relative to their length. Float32 adds in another order, and no more.",
+    "relative to their length. Each adds its numbers in another order, and 16 updates let the rounding grow.",
 )
 assert apart < 1e-3, "the means differ by more than rounding: look at ring_plan first"
 
@@ -531,9 +535,9 @@ result = saved("C08")
 
 # %% [markdown]
 # Nothing is wrong with the training if you print the loss of rank 0. Your curve is only noisier than it need be, and
-# two runs that are compared by it look more different than they are. One all-reduce of a single number in each epoch
-# cures this: see how `cifar_base.py` calls `hvd.allreduce` on the loss. In `train_by_hand`, `mean` does it at every
-# update.
+# two runs that are compared by it look more different than they are. To print a less noisy loss, average it over the
+# workers first. `train_by_hand` does this at each update. `cifar_base.py` does it once for each epoch, by
+# `hvd.allreduce`.
 #
 # ## Summary
 #
@@ -553,9 +557,9 @@ result = saved("C08")
 # ```
 #
 # **The case of notebook 00:** four workers trained a network that ended worse than the one of a single worker. If the
-# mean is right, averaging loses nothing. So averaging itself is not what made the network worse. But two suspects of
-# this notebook remain: a plain mean over unequal counts, and batch normalisation with statistics of its own on each
-# worker.
+# mean is right, averaging loses nothing. So averaging itself is not what made the network worse. But other suspects
+# remain. Two are from this notebook: a plain mean over unequal counts, and batch normalisation with statistics of its
+# own on each worker. And four workers with the same batch each have a global batch that is four times as large.
 #
 # The lab of this lesson is notebook 13. There you ask who should compute, whether everybody must wait, how images get
 # to the workers, and what the loss must be divided by. There you also cut a network in two.

@@ -75,7 +75,8 @@ my_guess = None  # a number of points, such as 10
 # Four workers train twice. The first time they stop after as many images as one worker has used. The second time they
 # train four times as long, so that they make {{c04_updates_one}} updates, too. We did this with two kinds of schedule.
 # In the left and the middle panel the rate stays constant. In the right panel it falls along a straight line, and is
-# zero at the end of the run. The numbers in the text are those of the right panel. Its first point is one worker.
+# zero at the end of the run. The numbers in the text are those of the right panel. There, the points at one worker are
+# the run of one worker.
 
 # %%
 saved_c04 = saved("C04")
@@ -84,9 +85,13 @@ compare("four_workers", my_guess)
 # %% [markdown]
 # It was (c): too few steps. After as many images, the four workers reach {{c04_four}} %. **With equal steps, they reach
 # {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval:
-# {{c04_gain_interval}}). Nothing is lost by averaging. At equal steps, more images in each step are better here. There
-# can be two reasons, and this experiment does not tell them apart. A gradient of more images has less noise. And the
-# four workers have seen every image four times as often, each time shifted and mirrored in another way.
+# {{c04_gain_interval}}). So averaging (a) is not to blame. The images (b) are right, and all seeds agree, so it is not
+# bad luck (d).
+#
+# At equal steps, more images in each step are better here. There can be two reasons, and this experiment does not tell
+# them apart. A gradient of more images has less noise. And the four workers have seen every image four times as often,
+# each time shifted and mirrored in another way. Notebook 03 has the other test: if four workers *share* the batch of
+# one, they make as many steps on as many images, and compute the same.
 #
 # ### Was it a bad purchase?
 #
@@ -153,9 +158,10 @@ show(
 # and after few updates these values are still a part of the mean. So the first points are lower than the network
 # deserves, above all those of several workers.
 #
-# Two ways lead out, and the rest of the course is about them. Divide the per-worker batch by $K$, which restores the
-# run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is
-# multiplied, that climbs slowly at the start, and that is perhaps different for each layer (notebook 06).
+# Three ways lead out. Train longer, as above, and pay with images. Or divide the per-worker batch by $K$, which gives
+# the run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is
+# multiplied, that climbs slowly at the start, and that is perhaps different for each layer. Notebook 06 is about this
+# third way.
 #
 # ### Lower, or only unlucky?
 #
@@ -256,9 +262,10 @@ for size in (1, 4):
     print(f"{size} worker(s): the rate falls at updates {changes}")
 
 # %% [markdown]
-# Does it matter for accuracy? The experiment trains four workers with a schedule that halves the rate every epoch. Once
-# the schedule is keyed by epoch, and once it is keyed by one worker's updates. Nothing else changes. It does so from
-# the **base rate**, which is that of one worker, and from the rate scaled by four.
+# Does it matter for accuracy? People claim that the accuracy is higher if the schedule is keyed by epoch. The
+# experiment trains four workers with a schedule that halves the rate every epoch. Once it is keyed by epoch, and once
+# by one worker's updates. Nothing else changes. We run both schedules twice: from the **base rate**, which is that of
+# one worker, and from four times that rate.
 #
 # **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as wide.
 # On the right, for each starting rate, which of the two ends higher. Compare both with the line of one worker, too.
@@ -274,11 +281,11 @@ result = saved("C06")
 # So was the exercise wrong? No. Look at the line of one worker, at {{c06_one}} %. (This is another schedule than in the
 # first experiment of this notebook, so one worker ends at another accuracy.) From the scaled rate, both schedules end
 # far below it: that rate was too high from the first update on, whatever came later. From the base rate, four workers
-# make a quarter of the updates, and a rate that stays high for longer makes up for some of them, by accident.
+# make a quarter of the updates, and a rate that stays high for longer makes up for this, by accident.
 #
-# So write schedules in epochs all the same. It promises no higher number. It keeps one cause of change, the schedule,
-# out of your comparison of one worker with four. Otherwise four workers may reach one worker's accuracy by two mistakes
-# that cancel: a rate that nobody searched for, and a decay that comes too late.
+# So write schedules in epochs all the same. It promises no higher number. But then one worker and four have the same
+# schedule, and the schedule cannot be the cause of a difference. Otherwise four workers may reach one worker's accuracy
+# by two mistakes that cancel: a rate that nobody searched for, and a decay that comes too late.
 #
 # A falling rate makes the last updates less noisy. A larger batch does so too, and within limits the two can be
 # exchanged for each other (Smith et al. 2017, arXiv:1711.00489).
@@ -301,7 +308,8 @@ result = saved("C06")
 #
 # It cannot go on for ever. In a valley with curvature $h$, a step multiplies the distance from the bottom by
 # $1 - \eta h$. If $\eta$ is larger than $2/h$, each step lands farther away, on the other side, and the loss grows with
-# every step. So even without any noise there is a best rate. Call it $\eta_{\max}$.
+# every step. With the rate $1/h$, one step ends exactly at the bottom. So even without any noise there is a best rate.
+# Call it $\eta_{\max}$. In this valley it is $1/h$.
 #
 # A gradient of few images is noisy, and then the best rate is lower. Let $\mathcal B$ be the critical batch size of
 # notebook 01. For a quadratic valley, the rate that gains most in a step is
@@ -334,8 +342,8 @@ result = saved("C20")
 # expect the formula's shape, and not its numbers. A run with few updates also has no time to make up for small steps,
 # which speaks for higher rates.
 #
-# With batch normalisation, a rate has another effect, and we have not run this sweep with it. The scaled rate in the
-# experiment on schedules shows that with it, too, a rate can be far too high.
+# With batch normalisation, a rate has another effect, and we have not run this sweep with it. The experiment on
+# schedules shows that with it, too, a scaled rate can be far too high.
 #
 # ### The critical batch, seen from the other side
 #
@@ -349,8 +357,8 @@ result = saved("C20")
 # - *Well below* the critical batch, twice the workers need half the updates. The scaled rate pays for the larger batch
 #   in full.
 # - *From half the critical batch to the whole*, the updates fall by a third, from $3 S_{\min}$ to $2 S_{\min}$.
-# - *Above it*, you pay with images for ever fewer updates saved. The linear rule is too bold there as well: at the
-#   critical batch, the best rate is half of what the rule says.
+# - *Above it*, twice the batch saves few updates, but the run needs almost twice as many images. The linear rule is too
+#   bold there as well: at the critical batch, the best rate is half of what the rule says.
 #
 # Three measurements of this network tell where the bend is. The updates of notebook 01 say {{c28_critical}} images, its
 # noise scale says {{c28_noise}}, and the rates above say {{c20_critical}}. They do not agree: the largest is more than
@@ -367,7 +375,7 @@ result = saved("C20")
 # | optimizer | for $K$ times the batch | why | ends |
 # | --- | --- | --- | --- |
 # | SGD | $\eta \to K \eta$ | each image keeps its influence $\eta/(Kb)$ | beyond the critical batch |
-# | Adam and relatives | $\eta \to \sqrt K\, \eta$ | noise sets the length of the denominator | where noise is small |
+# | Adam and relatives | $\eta \to \sqrt K\, \eta$ | it divides by the gradient's usual size, which is mostly noise | where noise is small |
 # | LARS, LAMB (notebook 06) | no fixed rule, to be tuned; LAMB's authors take $\sqrt K$ (arXiv:1904.00962) | a step is a share of the layer's weights | to be searched for |
 #
 # Why only the square root for Adam? A run with $K$ times the batch has only a $K$-th of the updates, so each of them
@@ -414,8 +422,8 @@ result = saved("C29")
 # - **Fewer updates are not another minimum.** At equal epochs the large batch has made fewer steps, and may be on the
 #   way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch trains
 #   longer. Here most of the sharpness goes away, and the accuracy does not come back: it is {{c29_epochs}} % at equal
-#   epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch. Both have learnt their images
-#   by heart, and the large batch generalises worse.
+#   epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch. At equal updates, the large
+#   batch knows its training images better than the small one does, and it still generalises worse.
 # - **It depends on the images.** In the first experiment of this notebook, equal updates healed everything. There the
 #   images are shifted and mirrored at random, and are never learnt by heart. So an answer for one set of images is not
 #   an answer for all.
@@ -428,10 +436,12 @@ result = saved("C29")
 #
 # Now find the cause yourself. Each patient is a program for four workers with 64 images each. The program for one
 # worker makes 782 updates in an epoch. Its 8 epochs are counted from 0, as in your `rate_at`. Its rate is 0.1, and
-# falls to 0.01 at the beginning of epoch 4. All three patients end at a lower accuracy. This is what they print:
+# falls to 0.01 at the beginning of epoch 4. For four workers, a search has found that the best rate of this network is
+# 0.4. The three patients end at a lower accuracy than a healthy program. This is what they print:
 #
 # | | updates an epoch | first images of workers 0 and 1 | rate in epochs 0, 4 and 7 |
 # | --- | --- | --- | --- |
+# | a healthy program | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.04, 0.04 |
 # | patient A | 196 | 4181, 902, 17 and 4181, 902, 17 | 0.4, 0.04, 0.04 |
 # | patient B | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.4, 0.4 |
 # | patient C | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.1, 0.01, 0.01 |
@@ -455,9 +465,9 @@ result = saved("C29")
 #
 # <details><summary>Patient C</summary>
 #
-# There is no mistake in the images and none in the schedule. The run makes a quarter of the updates at the rate of one
-# worker. So each image counts a quarter. Compare once at equal updates, to see that nothing else is wrong. Then search
-# a rate between 0.1 and 0.4. The highest of these can be too high, as it was in the experiment on schedules.
+# There is no mistake in the images and none in the schedule. But the run makes a quarter of the updates at the rate of
+# one worker. So each image counts a quarter. The search for this network has found that 0.4 is better. For a network of
+# your own, you must search: a scaled rate can also be too high, as it was in the experiment on schedules.
 #
 # </details>
 #
@@ -484,8 +494,8 @@ result = saved("C29")
 #   $\eta / (Kb)$.
 # - The best rate grows with the global batch and levels off. The bend is the critical batch size, whose order of
 #   magnitude the noise scale tells.
-# - Large batches end in sharper minima here, and most of that goes away at equal updates. Read such a comparison with
-#   its training losses.
+# - Large batches end in sharper minima here, and most of that goes away at equal updates. In that experiment, where the
+#   images are not distorted, the accuracy does not come back.
 #
 # The lines to keep:
 #

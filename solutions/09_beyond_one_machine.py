@@ -91,8 +91,8 @@ two = on_two_hosts()
 # `finish_epoch()` is a training loop as in the earlier notebooks, with two more calls. After each update,
 # `sampler.record_batch(...)` notes which images are done. After every tenth update, `state.commit()` keeps the state.
 #
-# When workers leave or come, the images that are left must be divided again. `register_reset_callbacks` asks for this
-# after each change. Without it, images would be left out when workers have left.
+# When workers leave or come, the images that are left must be divided again. `register_reset_callbacks` makes Horovod
+# call `sampler.reset` after each change, which does this. Without it, nobody would train on the images of a lost worker.
 #
 # The program is started in a new way:
 #
@@ -101,9 +101,8 @@ two = on_two_hosts()
 #
 # - The run begins with 4 workers. It goes on as long as there are at least 2. It never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker of a host fails, Horovod goes on without the whole host: its other workers end too. Once the others
-#   have gone on, Horovod does not use this host for some time: here, for 3 to 6 seconds. Without this option, it never
-#   uses the host again.
+# - If one worker of a host fails, Horovod ends the other workers of this host, too, and bans the whole host. With
+#   `--blacklist-cooldown-range 3 6`, the ban ends after 3 to 6 seconds. Without this option it never ends.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
 # a worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta
@@ -138,32 +137,31 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # script prints it again.
 
 # %%
+from IPython.display import Markdown
+
 from benchmarks import hosts
 
+rows = "| trouble | right at the end | pause after it | pause when beta is back | updates again | images left out |\n"
+rows += "| --- | --- | --- | --- | --- | --- |\n"
 for name in (hosts.CALM, *hosts.TROUBLES):
     runs_of_it = hosts.read(name)
-    pauses = [run["pauses"] for run in runs_of_it]
-    again = [sum(stretch["repeated"] for stretch in run["stretches"]) for run in runs_of_it]
     accuracy = [run["epochs"][-1]["test_accuracy"] for run in runs_of_it]
-    print(
-        f"{name}, {len(runs_of_it)} runs: {min(accuracy):.1%} to {max(accuracy):.1%} of the test images are right at the end"
-    )
-    if name != hosts.CALM:
-        first, second = ([pause[number] for pause in pauses] for number in (0, 1))
-        print(
-            f"    pause after the failure: {min(first):.1f} to {max(first):.1f} s; when beta is back: {min(second):.1f} to {max(second):.1f} s"
-        )
-        print(f"    updates made again: {min(again)} to {max(again)}")
-    lost, twice = (sum(run[count] for run in runs_of_it) for count in ("lost", "twice"))
-    print(f"    images of an epoch that were left out: {lost}; that were used twice: {twice}")
+    cells = [name, f"{min(accuracy):.0%} to {max(accuracy):.0%}"]
+    for number in range(2):
+        pause = [run["pauses"][number] for run in runs_of_it if run["pauses"]]
+        cells.append(f"{min(pause):.0f} to {max(pause):.0f} s" if pause else "")
+    cells.append(max(sum(stretch["repeated"] for stretch in run["stretches"]) for run in runs_of_it))
+    cells.append(sum(run["lost"] for run in runs_of_it))
+    rows += f"| {' | '.join(map(str, cells))} |\n"
+Markdown(rows)
 
 # %% [markdown]
 # - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A
 #   commit copies the weights, so it takes time as well.
-# - **The pause after a failure** is mostly waiting. We watched a few runs. One or two workers noticed at once that
-#   their connection to the killed worker was closed. They stopped exchanging, but nobody told the others. The others
-#   waited for numbers that did not come, and gave up after 30 seconds. After a cut cable no worker noticed anything.
-#   All of them waited for 30 seconds.
+# - **The pause after a failure** is mostly waiting. Only the neighbours of the killed worker in the ring notice that
+#   its connection is closed. They stop, but they do not tell the others. The other workers wait for numbers that do not
+#   come, and give up after 30 seconds. After a cut cable nobody notices anything, and all wait for 30 seconds. (We saw
+#   this in a few runs that we watched.)
 # - These 30 seconds are an option of Gloo, the library that exchanges the gradients: `--gloo-timeout-seconds`. Do not
 #   make it too short. New workers must also have started within this time. When we tried 10 seconds on a busy computer,
 #   some runs ended as beta came back, because its workers needed longer.
@@ -210,6 +208,8 @@ for name in (hosts.CALM, *hosts.TROUBLES):
 #
 # $$t(K, n) = \gamma + 2(K-1)\,\alpha + 2\,\frac{K-1}{K}\,n\,\beta.$$
 #
+# The drawing shows how many bytes some links carry in a second, and how long 102 MB take:
+#
 # ![](drawings/bandwidths.svg)
 #
 # Take an example. A worker computes for 100 ms, and a message takes $\alpha$ = 1 ms. With 51 workers there are 2 x 50 =
@@ -237,34 +237,43 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 
 # %% [markdown]
 # Now answer the question from above. A V100 trains ResNet-50 with about 350 images a second (DLPerf 2020). Its gradient
-# has 102 MB. How much work do 64 of them do, with batches of 64 images and two kinds of links?
+# has 102 MB. Find your own link in the drawing above. In a ring, an exchange takes nearly twice the time that you see
+# there, because each worker sends nearly twice the gradient. How much work do 64 GPUs do, with batches of 64 or 256
+# images, and with two kinds of links? And what does your function say?
 
 # %%
 from benchmarks.methods.published import WEIGHTS, value
 from benchmarks.methods.ring_all_reduce import ring
 
-computing = 64 / 350  # seconds for a batch of 64 images
+gradient_bytes = 4 * WEIGHTS["ResNet-50"]
+reached = value("tcp")  # the share of its bandwidth that such an Ethernet reaches with TCP
 links = {  # seconds for a message, and for a byte
     "InfiniBand, 100 Gbit/s": (value("rdma latency"), 1 / value("100g")),
-    "Ethernet, 10 Gbit/s": (value("tcp latency"), 8 / (value("tcp") * 10e9)),
+    f"Ethernet, {10 * reached:.0f} of its 10 Gbit/s": (value("tcp latency"), 8 / (reached * 10e9)),
 }
 for link, (latency, byte_time) in links.items():
-    exchange = ring((0, latency, byte_time), 64, 4 * WEIGHTS["ResNet-50"])
-    work = 64 * computing / (computing + exchange)
-    print(
-        f"{link}: {1000 * computing:.0f} ms computing, {1000 * exchange:.0f} ms exchange, the work of {work:.0f} GPUs"
-    )
+    exchange = ring((0, latency, byte_time), 64, gradient_bytes)
+    print(f"{link}: an exchange takes {1000 * exchange:.0f} ms")
+    for batch in (64, 256):
+        computing = batch / 350  # seconds
+        work = 64 * computing / (computing + exchange)
+        count = worth_having(computing, latency, byte_time, 0, gradient_bytes)
+        print(
+            f"    {batch:3} images, {1000 * computing:.0f} ms of computing: 64 GPUs do the work of {work:.0f};", end=""
+        )
+        print(f" {count:,} are worth having" if count < 4096 else " thousands are worth having")
 
 # %% [markdown]
-# So the link decides. 64 GPUs are worth having by our measure if the number is at least 32. With InfiniBand they are,
-# and with this Ethernet they are not. (Overlap would hide a part of the exchange.)
-#
+# So the link decides, and so does the batch. 64 GPUs are worth having by our measure if they do the work of 32 or more.
+# With a batch of 64 images, this is so with InfiniBand, and not with this Ethernet. A larger batch computes for longer
+# between two exchanges, so more workers are worth having.
 #
 # One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for
 # example because its computer does something else. Such a worker is called a **straggler**. The more workers there are,
 # the more often at least one of them is slow.
 #
-# Choose a network, a link and a batch, and see how many workers are worth having:
+# Choose a network, a link and a batch, and see how many workers are worth having. Here the exchange overlaps with the
+# backward pass, as in lesson 04. In the cell above it does not. So these numbers are higher:
 
 # %%
 from lessons import explore
@@ -272,30 +281,22 @@ from lessons import explore
 explore("efficiency")
 
 # %% [markdown]
-# We measure the three times on your machine. Two and four real workers exchange gradients of several sizes. From the
-# times we find the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker trains our small network
-# for many updates. This shows how often an update is slow, and by how much.
+# And on a machine like yours? We measured the three times there. Two and four real workers exchanged gradients of
+# several sizes, and from their times we found $\alpha$, $\beta$ and $\gamma$. One worker trained our small network for
+# many updates, with batches of 64 images. This shows how often an update is slow, and by how much.
 #
 # We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as
-# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. We do not
-# train the much larger ResNet-50 either. For each image it computes about 340 times as much as our network. Its
-# gradient has about 53 times as many bytes. Faster machines are simulated in the same way: on a processor that is 100
-# times as fast, an update takes a hundredth of the time.
+# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. For ResNet-50
+# we multiply the time of computing by 340 and the bytes by 53, because it computes and sends so many times as much as
+# our network. For a processor that is 100 times as fast, we divide the time of computing by 100.
 #
 # In the figure, the horizontal axis is the number of workers. The vertical axis is the share of its time in which a
 # worker computes. At 1.0 it never waits. The black line is one half. **Where a coloured line is below it, workers wait
 # more than they compute.** Each coloured line is a case: a network, and how much faster the machines are than here.
 
 # %%
-from lessons import compare, live, saved, show
+from lessons import compare, saved, show
 
-runs = live("C14", device=device, seed=seed)
-
-# %% [markdown]
-# This was a short run, with few updates. The figure below shows the full experiment. Your own $\alpha$, $\beta$ and
-# $\gamma$ come back further below.
-
-# %%
 result = saved("C14", own=False)
 
 # %% [markdown]
@@ -313,9 +314,7 @@ result = saved("C14", own=False)
 # how that can make the learning worse.
 #
 # Our $\alpha$ is much larger than in a cluster, where a message takes some microseconds. Our messages are slow because
-# four workers take turns on few cores. We measured two and four workers only. From these, the fit cannot tell well
-# which time comes once for each exchange ($\gamma$), and which comes once for each message ($\alpha$). So a $\gamma$ of
-# 0 does not mean that agreeing is free.
+# four workers take turns on few cores.
 #
 # In a real cluster things are better than in this figure, for two more reasons. Much of the exchange happens while the
 # workers still compute (notebook 04). And a ring is not the only way. In a **tree**, pairs of workers add their
@@ -323,35 +322,12 @@ result = saved("C14", own=False)
 # after the other: 20 instead of 2,046 for 1,024 workers. But each of them carries the whole gradient.
 
 # %% [markdown]
-# ### A larger batch
-#
-# What does a larger batch per worker bring? Here we use the times of your own run, and our small network. So your
-# results can differ from the figure. We assume that nobody is slow, and that an image takes as long in any batch.
-# Change the batches. Or imagine a faster link: add the line `beta = beta / 10` below the line with `fit`. (`beta` is
-# the time of a byte here, and not the host.)
-
-# %%
-import numpy as np
-
-from benchmarks.methods.ring_all_reduce import fit
-
-once, alpha, beta = fit(runs["machine"][0])  # gamma is called `once` here
-print(f"gamma {1e3 * once:.1f} ms, alpha {1e3 * alpha:.1f} ms, beta {1e9 * beta:.2f} ns")
-image = np.median(runs["machine"][0]["updates"]) / 64  # seconds for an image
-for batch in (16, 64, 256, 1024):
-    computing = batch * image
-    exchanges = [ring((once, alpha, beta), k, 4 * 480_000) for k in (2, 16, 256, 4096)]  # 480,000 parameters
-    shares = ", ".join(f"{computing / (computing + exchange):.0%}" for exchange in exchanges)
-    print(f"{batch:5} images a worker: 2, 16, 256 and 4,096 workers compute {shares} of their time")
-    print(f"      by your function, {worth_having(computing, alpha, beta, once, 4 * 480_000)} workers are worth having")
-
-# %% [markdown]
 # ### Does such a model know real clusters?
 #
-# The model above was fitted on one machine. Take the same ideas, and put published constants in place of ours: how fast
-# a GPU trains alone, how many weights the network has, how fast the links are, and how the library groups its
-# gradients. From these it predicts the **efficiency** of a cluster: the speed of $K$ GPUs divided by $K$ times the
-# speed of one. Then we compare it with the efficiency that others have published, for clusters that we have never seen.
+# The model above was fitted on one machine. Now we use it with published numbers. What goes in: how fast a GPU trains
+# alone, how many weights the network has, how fast the links are, and how the library groups its gradients. What comes
+# out: the **efficiency** of a cluster, which is the speed of $K$ GPUs divided by $K$ times the speed of one. We compare
+# it with the efficiency that others have published, for clusters that we have never seen.
 #
 # Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
 # GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries.
@@ -371,8 +347,8 @@ compare("clusters", my_guess)
 # %% [markdown]
 # {{clusters_within}} of {{clusters_count}} predictions are within 20 % of what was published, and half of them are
 # within {{clusters_median}} %. Is that good? Somebody who always says "no time is lost" has a median error of
-# {{clusters_guess}} %. So the model does much better than this. (It could still put some seconds in the wrong place,
-# and be right in the sum.) It misses most where something else takes time: reading the images, or a very large layer
+# {{clusters_guess}} %. So the model does much better than this. (A right total does not
+# prove that each part is right.) It misses most where something else takes time: reading the images, or a very large layer
 # whose gradient is ready last. The page `docs/where_it_pays.md` has all rows, and the source of each constant.
 
 # %% [markdown]

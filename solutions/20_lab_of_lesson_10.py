@@ -394,6 +394,39 @@ print("for example:", *CONSTANTS["tcp"])
 # it bears slow links. But its stages are idle at the beginning and at the end of each batch. Ask first: does the state
 # fit if it is sharded? Then FSDP is enough, and it is the simplest.
 #
+# ## Measure your own machine
+#
+# Lesson 09 has a formula for the time of an exchange. On your machine, two and four real workers now exchange gradients
+# of several sizes. From the times we find the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best.
+
+# %%
+from lessons import live
+
+runs = live("C14", device=device, seed=seed)
+
+# %% [markdown]
+# This was a short run, with few updates. We measured two and four workers only. From these, the fit cannot tell well
+# which time comes once for each exchange ($\gamma$), and which comes once for each message ($\alpha$). So if your
+# $\gamma$ is 0, agreeing is still not free.
+#
+# What does a larger batch per worker bring? We assume that nobody is slow, and that an image takes as long in any
+# batch. Change the batches. Or imagine a faster link: add the line `beta = beta / 10` below the line with `fit`.
+
+# %%
+import numpy as np
+
+from benchmarks.methods.ring_all_reduce import fit, ring
+
+once, alpha, beta = fit(runs["machine"][0])  # gamma is called `once` here
+print(f"gamma {1e3 * once:.1f} ms, alpha {1e3 * alpha:.1f} ms, beta {1e9 * beta:.2f} ns")
+image = np.median(runs["machine"][0]["updates"]) / 64  # seconds for an image
+for batch in (16, 64, 256, 1024):
+    computing = batch * image
+    exchanges = [ring((once, alpha, beta), k, 4 * 480_000) for k in (2, 16, 256, 4096)]  # 480,000 parameters
+    shares = ", ".join(f"{computing / (computing + exchange):.0%}" for exchange in exchanges)
+    print(f"{batch:5} images a worker: 2, 16, 256 and 4,096 workers compute {shares} of their time")
+
+# %% [markdown]
 # ## Summary
 #
 # - `no_sync` exchanges once for several parts of a batch. A communication hook changes how a gradient travels.
