@@ -86,8 +86,8 @@ def _c05(c05: ModuleType, runs: Runs) -> Said:
 def _c06(c06: ModuleType, runs: Runs) -> Said:
     base, scaled = (c06.gain(runs, start) for start in ("base", "scaled"))
     return Said(
-        f"Keyed by epoch and not by step, the decay makes four workers end {-100 * base.mean:.1f} points lower, and "
-        f"{-100 * scaled.mean:.1f} with a scaled rate.",
+        f"If the rate falls by epoch and not by step, four workers end {-100 * base.mean:.1f} points lower, and "
+        f"{-100 * scaled.mean:.1f} points with a scaled rate.",
         base.high < 0 and scaled.high < 0,
     )
 
@@ -95,8 +95,8 @@ def _c06(c06: ModuleType, runs: Runs) -> Said:
 def _c07(c07: ModuleType, runs: Runs) -> Said:
     wrong, all = len(c07.pairs(runs, *c07.PAIRS[2], agreeing=False)), len(c07.VARIANTS)
     return Said(
-        f"A lower loss does not mean a higher accuracy: of {all * (all - 1) // 2} pairs of recipes, {wrong} have the "
-        "wrong one ahead.",
+        f"In {wrong} of {all * (all - 1) // 2} pairs of recipes, the one with the lower training loss has the lower "
+        "test accuracy.",
         wrong > 0,
     )
 
@@ -220,8 +220,8 @@ def _c19(c19: ModuleType, runs: Runs) -> Said:
 def _c20(c20: ModuleType, runs: Runs) -> Said:
     first, second = c20.growth(runs, 1, 8), c20.growth(runs, 8, 32)
     return Said(
-        f"Up to 8 workers the best rate doubles {first.mean:.1f} times in 3 doublings of the batch, and beyond them "
-        f"only {second.mean:.1f} in 2.",
+        f"From 1 to 8 workers the best rate grows {2**first.mean:.1f} times, and from 8 to 32 workers only "
+        f"{2**second.mean:.1f} times.",
         first.low > 0 and second.high < 1,
     )
 

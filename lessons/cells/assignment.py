@@ -14,8 +14,8 @@ from lessons.cells.running import SOURCE
 
 STARTER = SOURCE / "assignment"
 REFERENCE = SOURCE.parent / "solutions" / "assignment"
-# ipykernel sets FORCE_COLOR, so Rich would move the cursor up, and a notebook's cell cannot do that.
-PLAIN = {"COLUMNS": "110", "TTY_COMPATIBLE": "0"}
+# A page has room for 90 columns. ipykernel sets FORCE_COLOR, so Rich would move the cursor up, which a cell cannot do.
+PLAIN = {"COLUMNS": "90", "TTY_COMPATIBLE": "0"}
 
 
 def begin(folder: str | Path) -> Path:
