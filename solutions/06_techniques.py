@@ -96,10 +96,12 @@ show(
 )
 
 # %% [markdown]
-# One seed and a few epochs: this is a first look, not a result. The warmup takes three epochs, so in a run that is not
-# longer `warmup` and `lamb` reach their full rate only at its end. (The result, over seeds and with all images, is
-# notebook 07.) But you may have seen something already: the curves need not come in the order of the scripts. A
-# technique that helps one recipe can hurt another. So we take them one by one, and ask each what it is *for*.
+# One seed and a few epochs: this is a first look, not a result. The warmup takes three epochs, so `warmup` and `lamb`
+# reach their full rate only at the end. Here is the result, with eight workers, all images, twelve epochs and five
+# seeds (notebook 07). The plain script reaches {{c32_base}} %. Batch normalisation brings {{c32_bn_eight}} points. The
+# scaled rate costs {{c32_scaled}}, and warmup brings {{c32_warmup}} back. LAMB ends at {{c32_lamb}} %, below the plain
+# script. **So two of the five scripts are worse than the one before. Why?** A technique that helps one recipe can hurt
+# another. So we take them one by one, and ask each what it is *for*.
 #
 # ## Batch normalisation, when every worker has its own batch
 #
@@ -134,8 +136,8 @@ explore("statistics")
 #
 # One line cannot be left out. Each worker also keeps running statistics for evaluation, and these differ from worker to
 # worker. Which ones are saved in the end? `cifar_batch_norm.py` averages them over the workers after each epoch: its
-# line with `grouped_allreduce_`. Without it, each worker tests a slightly different network. The reported accuracy is
-# the mean over these networks, and only rank 0's is saved.
+# line with `grouped_allreduce_`. Without it, each worker tests a slightly different network. Rank 0 prints the mean of
+# these accuracies, and saves its own network.
 #
 # **What to look at:** every point has the same global batch, the same number of updates and the same rate. Only the
 # number of images that are normalised together changes. Does the accuracy change by more than the error bars?
@@ -145,21 +147,22 @@ result = saved("C30")
 
 # %% [markdown]
 # Two effects pull in different directions. Statistics of few images are noisy. Noise makes it harder to learn the
-# training images by heart, and that can *raise* test accuracy. But if there are very few, noise costs accuracy, and the
-# running statistics fit the batches less well. In the panel on the right, the training loss rises towards small
-# batches, while the accuracy stays. So there is more noise, and it neither helps nor harms the test accuracy here.
+# training images by heart, and that can *raise* test accuracy. But with very few images on a worker, the noise costs
+# accuracy, and the running statistics that a test uses fit the batches less well. In the panel on the right, the
+# training loss rises towards small batches, while the accuracy stays. So there is more noise, and we see no effect on
+# the test accuracy.
 #
-# So from 32 images on each worker, no difference was seen, and you need not pay for synchronised statistics. Smaller
-# batches were not measured here. (Detection and segmentation networks with two images a worker are the usual
-# example.)
+# So from 32 images on each worker, no difference was seen: the accuracies differ by less than five runs vary. You need
+# not pay for synchronised statistics. Smaller batches were not measured here. (Detection and segmentation networks with
+# two images a worker are the usual example.)
 #
 # ## A scaled rate, and the first updates
 #
 # Scaling is the obvious way to make updates go further. The linear rule multiplies the base rate by $K$, and notebook
-# 05 showed where it ends. It rests on a picture: $K$ small steps and one that is $K$ times as long lead to the same
-# place, **as long as the gradient hardly changes on the way**. When is that least true? At the very beginning. The
-# weights are random, the loss falls steeply, and the gradient turns within a few updates. A step that is harmless after
-# an epoch can make the loss many times larger at the first update.
+# 05 showed where it ends. The idea is: one step that is $K$ times as long ends where $K$ small steps end, **as long as
+# the gradient hardly changes on the way**. When is that least true? At the very beginning. The weights are random, the
+# loss falls steeply, and the gradient turns within a few updates. A step that is harmless after an epoch can make the
+# loss many times larger within the first updates.
 #
 # ![](drawings/warmup_and_decay.svg)
 #
@@ -194,7 +197,8 @@ show(
 # Now the test. One process computes what eight workers would compute, as in notebook 05. It trains the network in nine
 # ways, and five times in each: with SGD at a base rate of 0.005, with SGD at 0.02, and with Adam at 0.001. Each
 # optimizer uses its base rate, then eight times this rate (*scaled*), and then eight times this rate after a *warmup*.
-# (SGD has momentum 0.9 here. The next section explains momentum.)
+# (SGD has **momentum** 0.9 here: it steps along a running sum of the gradients. The newest one counts fully, the one
+# before 0.9 times, the one before that 0.81 times, and so on.)
 #
 # **What to look at.** On the left is the loss of each update, for SGD at the higher rate. Does warmup lower the peak,
 # or does it only move it to a later update? In the middle is the highest loss of each training. The grey line there is
@@ -212,11 +216,12 @@ result = saved("C31")
 compare("adam", my_guess)
 
 # %% [markdown]
-# One could expect that warmup repairs every scaled run. This is what came out:
+# So warmup does both: it makes the peak lower, and moves it to a later update. One could expect that it repairs every
+# scaled run. This is what came out:
 #
-# - **SGD, lower rate.** Scaling pays: {{c31_low_base}} % become {{c31_low_scaled}} %. Warmup takes an early peak of the
-#   loss away, from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with it,
-#   {{c31_low_warm}} %. The network gets over the peak by itself.
+# - **SGD, lower rate.** Scaling pays: {{c31_low_base}} % become {{c31_low_scaled}} %. Warmup makes an early peak of the
+#   loss lower, on average from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with
+#   it, {{c31_low_warm}} %. The network gets over the peak by itself.
 # - **SGD, higher rate.** Eight times this rate is too much: {{c31_high_base}} % become {{c31_high_scaled}} %. With
 #   warmup the peak falls from {{c31_high_peak}} to {{c31_high_peak_warm}} nats, and the accuracy rises to
 #   {{c31_high_warm}} %. Warmup has helped, and not cured. Notebook 07 also shortens very long gradients (it **clips**
@@ -227,88 +232,10 @@ compare("adam", my_guess)
 #   safe: {{c31_adam_base}} % become {{c31_adam_scaled}} %. Here warmup is the cure, and brings back {{c31_adam_warm}}
 #   %. The peak of the loss falls from {{c31_adam_peak}} to {{c31_adam_peak_warm}} nats.
 #
-# Now compare with *base*. Of the three, linear scaling has paid once: where the base rate was too low for so few
-# updates. With Adam and warmup it ends about level. With SGD's higher rate it ends far below. Scaling is a rule for
-# where to look first. The best rate still has to be searched for (notebook 05, and the table of rules for each
-# optimizer there).
-#
-# ## When the rate changes, the velocity remembers the old one
-#
-# PyTorch's optimizers need nothing of what this section corrects. You need it for programs in some other libraries, and
-# to read papers. It also shows what momentum really adds up.
-#
-# SGD with **momentum** does not step along the newest gradient alone. It keeps a running sum of gradients, the
-# **velocity**. The newest gradient counts fully. The one before counts $m$ times as much, usually $m = 0.9$. The one
-# before that counts $m^2 = 0.81$. Directions that persist add up, and noise partly cancels. There are two ways to write
-# it. PyTorch keeps the rate outside:
-#
-# $$ u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\, u. $$
-#
-# Others, and many papers, absorb the rate into the velocity $v = \eta u$:
-#
-# $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
-#
-# With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole
-# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate.
-#
-# Here is an example. The gradient is always 1, $m$ is 0.9, and the rate is 0.1. After many updates $u$ is 10, and both
-# forms step by 1. Now the rate falls to 0.01. The first form steps by $0.01 \cdot 10 = 0.1$. The second form steps by
-# $0.9 \cdot 1 + 0.01 \cdot 1 = 0.91$, nine times as far. It takes some tens of updates until its steps have come down
-# to 0.1.
-#
-# Goyal et al. 2017 (section 3) therefore correct $v$ when the rate changes, so that the second form does exactly what
-# the first one does. They call this **momentum correction**. How must $v$ be changed?
-
-
-# %% exercise="momentum_correction"
-def momentum_correction(
-    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
-) -> list[float]:
-    """One update of the second form at a change of the rate, corrected: the new weight and the new velocity."""
-    ### BEGIN SOLUTION
-    velocity = momentum * velocity * new_rate / old_rate + new_rate * gradient
-    return [weight - velocity, velocity]
-    ### END SOLUTION
-
-
-# %% [markdown]
-# A check that you can do yourself: on a parabola, with a rate that changes twice, yours must go exactly where PyTorch
-# goes.
-
-# %%
-rates = [0.1] * 5 + [0.8] * 5 + [0.05] * 5
-weight = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
-optimizer = torch.optim.SGD([weight], lr=rates[0], momentum=0.9)
-mine, velocity, old = 1.0, 0.0, rates[0]
-for new in rates:
-    mine, velocity = momentum_correction(mine, velocity, 0.5 * mine, 0.9, old, new)
-    old = optimizer.param_groups[0]["lr"] = new
-    weight.grad = 0.5 * weight.detach()
-    optimizer.step()
-print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
-
-# %% [markdown]
-# Now a network. During training the rate is multiplied by eight once, or divided by eight.
-#
-# **What to look at:** the length of each update, $\lVert w_{t+1} - w_t \rVert$, in units of what it was before the
-# change. Which line follows the rate at once? And where does the other one take longer to adapt: after the fall or
-# after the rise? Then the third panel: does the *loss* notice?
-
-# %%
-result = saved("C24")
-
-# %% [markdown]
-# After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for some tens of
-# updates, and the benefit of the lower rate comes late. We see it in the numbers: after the fall, the loss is higher
-# without correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise,
-# no difference was seen.
-#
-# What it means for your programs:
-#
-# - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's running means do not either.
-# - Where the rate *is* absorbed (Keras's SGD, Caffe2), the correction is a matter of one update. Horovod's
-#   callbacks for Keras do it by multiplying the momentum by new rate / old rate for just that update.
-# - A warmup that climbs a little each update changes the rate by a small factor each time. There is little to correct.
+# Now compare with *base*. Of the three cases, linear scaling has paid once: for SGD at 0.005, whose base rate was too
+# low for so few updates. With Adam and warmup it ends about level. With SGD's higher rate it ends far below. Scaling is
+# a rule for where to look first. The best rate still has to be searched for (notebook 05, and the table of rules for
+# each optimizer there).
 #
 # ## A step length for each layer: LARS and LAMB
 #
@@ -384,24 +311,16 @@ print(f"weights (3, 4), direction (1, 0), decay 0.5: {trust_ratio([3.0, 4.0], [1
 
 # %% [markdown]
 # On the real layers: Adam's direction is the step that we have recorded, divided by the rate. Your function gives the
-# trust ratio of each (here without decay). Beside it: the share of its weights that a layer moves with Adam, and the
-# share that it would move with LAMB, whose step is rate times ratio times direction.
+# trust ratio of each (here without decay):
 
 # %%
-rows = [
-    "| layer | trust ratio | Adam's step / weights | LAMB's step / weights, rate 0.01 |",
-    "| --- | --- | --- | --- |",
-]
 for name, (weight, step) in adam.items():
-    direction = (step / RATE).flatten().tolist()
-    ratio = trust_ratio(weight.flatten().tolist(), direction, 0.0)
-    length = 0.01 * ratio * (step / RATE).norm() / weight.norm()
-    rows.append(f"| `{name}` | {ratio:.3f} | {step.norm() / weight.norm():.2%} | {length:.2%} |")
-Markdown("\n".join(rows))
+    ratio = trust_ratio(weight.flatten().tolist(), (step / RATE).flatten().tolist(), 0.0)
+    print(f"{name:24} {ratio:.3f}")
 
 # %% [markdown]
-# The trust ratio is small where Adam's step was large beside the weights, and large where it was small. The last column
-# is level, by construction. Now the real optimizer of `source_code/cifar/lamb.py`, in training, with its weight decay:
+# The trust ratio is small where Adam's step was large beside the weights, and large where it was small. So the steps
+# become equal shares. Now the real optimizer of `source_code/cifar/lamb.py`, in training, with its weight decay:
 
 # %%
 lamb = last_step(lambda net: Lamb(parameter_groups(net, weight_decay=0.5), lr=0.01))
@@ -430,10 +349,11 @@ show(
 #   compared with Adam's, and a rate that was right for Adam is meaningless here.
 # - **Where the workers are.** The ratio is computed from the *averaged* gradient, so all workers get the same ratio
 #   without exchanging anything more. Computed before averaging, it would be a mistake.
-# - **LAMB still needs warmup**, and in practice a decay at the end. With constant rate each layer keeps moving by the
-#   same share, and never settles.
-# - **Implementations differ** in what they adapt, whether they clip the global gradient first, correct the bias, or
-#   bound the weight norm (see the note in `lamb.py`). "We used LAMB" does not describe an experiment.
+# - **LAMB's authors use warmup**, and a decay at the end. With constant rate each layer keeps moving by the same share,
+#   and never settles.
+# - **Implementations differ** in what they adapt, whether they clip the global gradient first, whether they correct
+#   Adam's running means for their start at zero, and whether they bound the weight norm (see the note in `lamb.py`).
+#   "We used LAMB" does not describe an experiment.
 #
 # Is it better? For its first purpose, BERT with batches of tens of thousands, its authors cut training from days to 76
 # minutes. But Nado et al. 2021 (arXiv:2102.06356) repeated large-batch results with plain Adam and with a kind of
@@ -442,6 +362,85 @@ show(
 #
 # One warning. `cifar_lamb.py` as it stands scales its rate and never lets it fall. On eight workers it ends lower than
 # the script without any technique. Notebook 07 has the numbers, and shows what LAMB needs.
+#
+# ## For other libraries: the velocity remembers the old rate
+#
+# You may leave this section out if you use PyTorch only: its optimizers do not need what is corrected here. You need it
+# for programs in some other libraries, and to read papers. It also shows what momentum really adds up. (The letters $m$
+# and $v$ mean something else here than in LAMB.)
+#
+# SGD with momentum does not step along the newest gradient alone. It keeps a running sum of gradients, the
+# **velocity**. The newest gradient counts fully. The one before counts $m$ times as much, usually $m = 0.9$. The one
+# before that counts $m^2 = 0.81$. Directions that persist add up, and noise partly cancels. There are two ways to write
+# it. PyTorch keeps the rate outside:
+#
+# $$ u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\, u. $$
+#
+# Others, and many papers, absorb the rate into the velocity $v = \eta u$:
+#
+# $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
+#
+# With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole
+# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate.
+#
+# Here is an example. The gradient is always 1, $m$ is 0.9, and the rate is 0.1. After many updates $u$ is 10, and both
+# forms step by 1. Now the rate falls to 0.01. The first form steps by $0.01 \cdot 10 = 0.1$. The second form steps by
+# $0.9 \cdot 1 + 0.01 \cdot 1 = 0.91$, nine times as far. It takes some tens of updates until its steps have come down
+# to 0.1.
+#
+# Goyal et al. 2017 (section 3) therefore correct $v$ when the rate changes, so that the second form does exactly what
+# the first one does. They call this **momentum correction**. How must $v$ be changed?
+
+
+# %% exercise="momentum_correction"
+def momentum_correction(
+    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
+) -> list[float]:
+    """One update of the second form at a change of the rate, corrected: the new weight and the new velocity."""
+    ### BEGIN SOLUTION
+    velocity = momentum * velocity * new_rate / old_rate + new_rate * gradient
+    return [weight - velocity, velocity]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# A check that you can do yourself: on a parabola, with a rate that changes twice, yours must go exactly where PyTorch
+# goes.
+
+# %%
+rates = [0.1] * 5 + [0.8] * 5 + [0.05] * 5
+weight = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
+optimizer = torch.optim.SGD([weight], lr=rates[0], momentum=0.9)
+mine, velocity, old = 1.0, 0.0, rates[0]
+for new in rates:
+    mine, velocity = momentum_correction(mine, velocity, 0.5 * mine, 0.9, old, new)
+    old = optimizer.param_groups[0]["lr"] = new
+    weight.grad = 0.5 * weight.detach()
+    optimizer.step()
+print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
+
+# %% [markdown]
+# Now a network. During training the rate is multiplied by eight once, or divided by eight.
+#
+# **What to look at:** the length of each update, divided by its mean length before the change. So 1 means: as before.
+# Which line follows the rate at once? And where does the other one take longer to adapt: after the fall or after the
+# rise? Then the third panel: does the *loss* notice?
+
+# %%
+result = saved("C24")
+
+# %% [markdown]
+# After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for about 30 to 60
+# updates, and the benefit of the lower rate comes late. We see it in the numbers: after the fall, the loss is higher
+# without correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise,
+# no difference was seen.
+#
+# What it means for your programs:
+#
+# - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's running means do not either.
+# - Where the rate *is* absorbed (Keras's SGD, Caffe2), the correction is a matter of one update. Horovod's
+#   callbacks for Keras do it by multiplying the momentum by new rate / old rate for just that update.
+# - A warmup that climbs a little each update changes the rate by a small factor each time. There is little to correct.
 #
 # ## A recipe
 #
@@ -453,9 +452,9 @@ show(
 # 4. Clip the gradient of all weights together, after the exchange: if it is longer than a limit, scale it down to the
 #    limit. Notebook 04 says how this is done with Horovod, and notebook 07 shows what it brings.
 # 5. Compare with LAMB at a searched rate, with the same warmup and decay.
-# 6. Compare several seeds on test images, and count the updates. Two techniques can do the same job. Warmup and
-#    clipping, for example, may both prevent the spike. Leave out one of them, and nothing changes. Leave out both, and
-#    the training breaks. So before you remove several, run once without all of them.
+# 6. Choose rates on validation images. Then compare several seeds on test images, and count the updates. Two techniques
+#    can do the same job. Warmup and clipping, for example, may both prevent the spike. If you remove one of them,
+#    nothing changes, because the other one still protects you. So also try without both.
 #
 # ## What breaks without it
 #
@@ -532,7 +531,7 @@ show(
 # - Batch normalisation needs two decisions: whose statistics train (local is the default), and whose are saved (average
 #   them).
 # - Warmup bridges a bad beginning, and often lets you use a larger peak rate (Kalra and Barkeshli 2024,
-#   arXiv:2406.09405). It does not help at every rate, and SGD and Adam fail differently.
+#   arXiv:2406.09405). It does not help at every rate.
 # - Momentum correction concerns optimizers whose velocity has absorbed the rate. PyTorch's has not.
 # - LARS and LAMB make each layer's step a share of its weights, by the trust ratio. They are another meaning of "rate",
 #   and have to be compared with optimizers that were tuned as well.
