@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** start workers on several computers, keep a run alive when one of them
 # fails, and estimate how many workers are worth having.
 #
-# **Time:** about {{minutes_09}} minutes, and about five more of waiting on 2 CPU cores. **Builds on:** the ring
+# **Time:** about {{minutes_09}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** the ring
 # all-reduce of notebook 03, notebook 04, and the warmup of notebook 06.
 
 # %% tags=["parameters"]
