@@ -265,8 +265,9 @@ for link, (latency, byte_time) in links.items():
 
 # %% [markdown]
 # So the link decides, and so does the batch. 64 GPUs are worth having by our measure if they do the work of 32 or more.
-# With a batch of 64 images, this is so with InfiniBand, and not with this Ethernet. A larger batch computes for longer
-# between two exchanges, so more workers are worth having.
+# With a batch of 64 images, this is so with InfiniBand, and not with this Ethernet: there, already four GPUs wait for
+# more than half of their time. A larger batch computes for longer between two exchanges, so more workers are worth
+# having.
 #
 # One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for
 # example because its computer does something else. Such a worker is called a **straggler**. The more workers there are,
