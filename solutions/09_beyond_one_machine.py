@@ -101,8 +101,9 @@ two = on_two_hosts()
 #
 # - The run begins with 4 workers. It goes on as long as there are at least 2. It never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker of a host fails, Horovod ends the other workers of this host, too, and bans the whole host. With
-#   `--blacklist-cooldown-range 3 6`, the ban ends after 3 to 6 seconds. Without this option it never ends.
+# - If one worker of a host fails, Horovod ends the other workers of this host, too, and bans the whole host. The ban
+#   begins when the others have gone on. With `--blacklist-cooldown-range 3 6`, it lasts 3 to 6 seconds. Without this
+#   option it never ends.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
 # a worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta
@@ -133,8 +134,8 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
 # worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power
 # failure. It starts again after the second epoch. A *cut cable* is put back after the second epoch. A *host leaves*
-# when the script stops printing it, for example because the owner of the host needs it. After the second epoch, the
-# script prints it again.
+# when the script takes it off its list, for example because the owner of the host needs it. The host still works at
+# that moment. After the second epoch, the script prints it again.
 
 # %%
 from IPython.display import Markdown
@@ -158,10 +159,10 @@ Markdown(rows)
 # %% [markdown]
 # - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A
 #   commit copies the weights, so it takes time as well.
-# - **The pause after a failure** is mostly waiting. Only the neighbours of the killed worker in the ring notice that
-#   its connection is closed. They stop, but they do not tell the others. The other workers wait for numbers that do not
-#   come, and give up after 30 seconds. After a cut cable nobody notices anything, and all wait for 30 seconds. (We saw
-#   this in a few runs that we watched.)
+# - **The pause after a failure** is mostly waiting. We watched a few runs. One or two workers noticed at once that
+#   their connection to the killed worker was closed. They stopped exchanging, but nobody told the others. The others
+#   waited for numbers that did not come, and gave up after 30 seconds. After a cut cable no worker noticed anything.
+#   All of them waited for 30 seconds.
 # - These 30 seconds are an option of Gloo, the library that exchanges the gradients: `--gloo-timeout-seconds`. Do not
 #   make it too short. New workers must also have started within this time. When we tried 10 seconds on a busy computer,
 #   some runs ended as beta came back, because its workers needed longer.
@@ -171,8 +172,8 @@ Markdown(rows)
 #   a machine away. If the script learns about it in time, you lose nothing.
 # - **No image is left out.** Each worker of `cifar_elastic.py` writes down the images of each update. We counted them
 #   after the runs. Updates that were made again count once.
-# - **We saw no loss of accuracy.** No run with trouble ended outside the range of the runs in which nothing went wrong.
-#   But this range is wide, and three runs of five short epochs would not show a small loss.
+# - **We saw no loss of accuracy.** No saved run with trouble ended outside the range of the runs in which nothing went
+#   wrong. But this range is wide, and three runs of five short epochs would not show a small loss.
 # - **Alpha must not die.** `horovodrun` runs there, and the run ends with it. So start `horovodrun` on a computer that
 #   is unlikely to fail, for example one that does not train. And still save checkpoints on disk.
 #
@@ -266,8 +267,8 @@ for link, (latency, byte_time) in links.items():
 # %% [markdown]
 # So the link decides, and so does the batch. 64 GPUs are worth having by our measure if they do the work of 32 or more.
 # With a batch of 64 images, this is so with InfiniBand, and not with this Ethernet: there, already four GPUs wait for
-# more than half of their time. A larger batch computes for longer between two exchanges, so more workers are worth
-# having.
+# more than half of their time. (64 GPUs are still faster than three. But you pay for 64, and get the work of 26.) A
+# larger batch computes for longer between two exchanges, so more workers are worth having.
 #
 # One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for
 # example because its computer does something else. Such a worker is called a **straggler**. The more workers there are,
@@ -287,9 +288,9 @@ explore("efficiency")
 # many updates, with batches of 64 images. This shows how often an update is slow, and by how much.
 #
 # We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as
-# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. For ResNet-50
-# we multiply the time of computing by 340 and the bytes by 53, because it computes and sends so many times as much as
-# our network. For a processor that is 100 times as fast, we divide the time of computing by 100.
+# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. ResNet-50
+# needs 340 times the computing of our network, and its gradient has 53 times as many bytes. So we multiply our two
+# measurements by these numbers. For a processor that is 100 times as fast, we divide the time of computing by 100.
 #
 # In the figure, the horizontal axis is the number of workers. The vertical axis is the share of its time in which a
 # worker computes. At 1.0 it never waits. The black line is one half. **Where a coloured line is below it, workers wait
