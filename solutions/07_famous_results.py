@@ -190,8 +190,9 @@ full = saved("C32")
 compare("eight_workers", my_guess)
 
 # %% [markdown]
-# Each bar shows what one change does to the accuracy. The bar of LAMB is the one with a searched rate. With a rate that
-# nobody searched for, LAMB reaches only {{c32_lamb}} %, as the next table says.
+# Each bar shows what one change does to the accuracy. Only the bar of LAMB has several changes: it is LAMB with a
+# searched rate, and a decay. With a rate that nobody searched for, LAMB reaches only {{c32_lamb}} %, as the next table
+# says.
 #
 # ## Published and rebuilt, side by side
 #
@@ -233,9 +234,9 @@ Markdown("\n".join([head, "| --- | --- | --- | --- |", *rows]))
 # Most lines change one thing. Those with LAMB also change the base rate and the weight decay, and two lines say that
 # they put several changes together. The interval says whether the change can be told from chance. Chance comes from two
 # sides. The seeds differ, and there are only 10,000 test images. If a share $p$ of $n$ images is right, the standard
-# error is $\sqrt{p (1-p) / n}$: 0.4 points for 75 % of 10,000. If two rows use the same test images, a part of this is
-# the same in both, and cancels in their difference. The scatter between seeds does not cancel, so it has to be
-# measured.
+# error is $\sqrt{p (1-p) / n}$: 0.4 points for 75 % of 10,000. Both arms are tested on the same images, so a part of
+# this error cancels in their difference. The scatter between seeds does not cancel, so it has to be measured. A change
+# is *seen* if its 95 % interval does not contain 0.
 
 # %%
 PAIRS = (
@@ -263,8 +264,8 @@ Markdown("\n".join([head, *(f"| {name} | `{one}` | `{two}` | {change(one, two)} 
 
 # %% [markdown]
 # **Batch normalisation** brings one worker {{c32_bn_one}} points, and eight workers {{c32_bn_eight}}. With the same
-# images on all workers it brings {{c32_bn_same}}. There the eight compute what *one* worker computes, in an eighth of
-# the updates. So it is mostly the few updates that need it, and not the workers.
+# images on all workers it brings {{c32_bn_same}}. There the eight act as *one* worker that stops after an eighth of the
+# updates. So it is mostly the few updates that need it, and not the workers.
 #
 # **Scaling and warmup.** The rate times eight costs {{c32_scaled}} points, and warmup brings {{c32_warmup}} back.
 # Together they change the accuracy by {{c32_both}} points ({{c32_both_interval}}), and no difference is seen. So
@@ -302,8 +303,8 @@ if ends:
 # line of `8-base` lies higher, because of its shards.
 
 # %% [markdown]
-# And how far training accuracy, which was published, is from test accuracy. Ours is measured after training, on 10,000
-# training images without distortions; one that is counted while training goes on is usually lower.
+# The published table has training accuracy. How far is it from test accuracy? Ours is measured after training, on
+# 10,000 training images without distortions; one that is counted while training goes on is usually lower.
 
 # %%
 arms = [arm for arm in ("1-base", "1-bn", "8-same-base", "8-base", "8-bn", "8-warmup", "8-lamb") if full.runs[arm]]
@@ -376,16 +377,16 @@ Markdown("\n".join([head, *(f"| `{one}` | `{two}` | {change(one, two)} |" for on
 # `8-lamb` is LAMB as our script has it, with a rate that nobody searched for. With the first line alone you could write
 # that LAMB is far better, with the last alone that SGD is. **Whoever tunes one optimizer and takes the other as it
 # comes can prove anything.** The second line is the fairest of the three, and it is not the last word either. Nado et
-# al. tuned more: momentum, the length of the warmup, weight decay, label smoothing, and for all optimizers. That
-# clipping helped SGD does not show that such tuning would close the rest of the distance, nor that it would not.
+# al. tuned more: momentum, the length of the warmup, weight decay, label smoothing, and for all optimizers. So we do
+# not know whether more tuning would close the rest of the distance.
 #
 # **LAMB** as our script has it ends at {{c32_lamb}} %, below the {{c32_base}} % of eight workers with shards and no
 # technique at all. Its scaled rate never falls (notebook 06). With a searched rate, warmup and decay it reaches
 # {{c32_lamb_tuned}} %. SGD with the same schedule, a searched rate and clipped gradients reaches {{c32_clipped}} %.
 #
 # Look at the bars, too. The rate 0.05, chosen without clipping, has by far the longest. In the one run that chose it,
-# it looked good. With other seeds the training sometimes breaks. Choosing by one run is cheap. A mean over five seeds
-# would have shown the risk, at five times the price.
+# it was the best of the four. With other seeds the training sometimes breaks. Choosing by one run is cheap. A mean over
+# five seeds would have shown the risk, at five times the price.
 #
 # ## What this table shows, and what it cannot show
 #
