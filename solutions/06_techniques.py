@@ -44,7 +44,8 @@ from lessons.cells.running import SOURCE
 # ## Five scripts, a few lines apart
 #
 # `source_code/` has five scripts, and each contains all that came before it. So the difference between neighbours is
-# the technique, and nothing else. Do not take our word for it. This is computed from the files:
+# the technique. (LAMB also has a rate and a weight decay of its own.) Do not take our word for it. This is computed
+# from the files:
 
 
 # %%
@@ -62,7 +63,7 @@ for one, two in pairwise(SCRIPTS):
 
 # %% [markdown]
 # Leave out the imports, and each step is one to three lines. Read them once more and guess: which of these lines
-# matters most, and does one of them do harm? (Notebook 07 gives the answer.)
+# matters most, and does one of them do harm?
 #
 # Then let them run. Each script gets the same workers, images, seed and order of the data. Most of the wait is for
 # processes that start: the workers share your cores, and each loads PyTorch and the data.
@@ -220,17 +221,17 @@ compare("adam", my_guess)
 # scaled run. This is what came out:
 #
 # - **SGD, lower rate.** Scaling pays: {{c31_low_base}} % become {{c31_low_scaled}} %. Warmup makes an early peak of the
-#   loss lower, on average from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with
+#   loss lower, in the median from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with
 #   it, {{c31_low_warm}} %. The network gets over the peak by itself.
 # - **SGD, higher rate.** Eight times this rate is too much: {{c31_high_base}} % become {{c31_high_scaled}} %. With
 #   warmup the peak falls from {{c31_high_peak}} to {{c31_high_peak_warm}} nats, and the accuracy rises to
 #   {{c31_high_warm}} %. Warmup has helped, and not cured. Notebook 07 also shortens very long gradients (it **clips**
 #   them), and lets the rate decay. There the same network trains well at an even higher peak rate.
-# - **Adam.** It is said to be safe, because its steps are rarely much longer than the rate, however large the gradient.
-#   (After a sudden spike they can be a few times as long.) But eight times the rate *is* eight times the step, in every
-#   weight at once; and Adam's estimates of the gradient's size rest on a handful of batches at the start. It was not
-#   safe: {{c31_adam_base}} % become {{c31_adam_scaled}} %. Here warmup is the cure, and brings back {{c31_adam_warm}}
-#   %. The peak of the loss falls from {{c31_adam_peak}} to {{c31_adam_peak_warm}} nats.
+# - **Adam.** It is said to be safe. It divides by the gradient's size, so a large gradient does not make a large step.
+#   But eight times the rate makes steps that are eight times as long, in every weight at once. And at the start, Adam's
+#   estimates of the gradient's size rest on a few batches. It was not safe: {{c31_adam_base}} % become
+#   {{c31_adam_scaled}} %. Here warmup is the cure, and brings back {{c31_adam_warm}} %. The peak of the loss falls from
+#   {{c31_adam_peak}} to {{c31_adam_peak_warm}} nats.
 #
 # Now compare with *base*. Of the three cases, linear scaling has paid once: for SGD at 0.005, whose base rate was too
 # low for so few updates. With Adam and warmup it ends about level. With SGD's higher rate it ends far below. Scaling is
@@ -279,7 +280,7 @@ Markdown("\n".join(rows))
 # 1. Compute Adam's direction $r = \hat m / (\sqrt{\hat v} + \epsilon)$. Here $\hat m$ and $\hat v$ are running means of
 #    the gradient and of its square, and $\epsilon$ is a small number.
 # 2. Add the weight decay $\lambda$: $d = r + \lambda w$.
-# 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It stretches $d$ to the length of the layer's
+# 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It brings $d$ to the length of the layer's
 #    weights.
 # 4. Step by $\eta \, \frac{\lVert w \rVert}{\lVert d \rVert} \, d$.
 #
@@ -348,7 +349,8 @@ show(
 # - **What a rate means now.** LAMB's rate is the share of its weights that a layer moves each update. It cannot be
 #   compared with Adam's, and a rate that was right for Adam is meaningless here.
 # - **Where the workers are.** The ratio is computed from the *averaged* gradient, so all workers get the same ratio
-#   without exchanging anything more. Computed before averaging, it would be a mistake.
+#   without exchanging anything more. If each worker computed it from its own gradient, the workers would make different
+#   steps.
 # - **LAMB's authors use warmup**, and a decay at the end. With constant rate each layer keeps moving by the same share,
 #   and never settles.
 # - **Implementations differ** in what they adapt, whether they clip the global gradient first, whether they correct
