@@ -217,8 +217,8 @@ result = saved("C31")
 compare("adam", my_guess)
 
 # %% [markdown]
-# So warmup does both: it makes the peak lower, and moves it to a later update. One could expect that it repairs every
-# scaled run. This is what came out:
+# In the left panel warmup does both: it makes the peak lower, and moves it to a later update. One could expect that it
+# repairs every scaled run. This is what came out:
 #
 # - **SGD, lower rate.** Scaling pays: {{c31_low_base}} % become {{c31_low_scaled}} %. Warmup makes an early peak of the
 #   loss lower, in the median from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with
@@ -432,7 +432,7 @@ print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
 result = saved("C24")
 
 # %% [markdown]
-# After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for about 30 to 60
+# After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for some tens of
 # updates, and the benefit of the lower rate comes late. We see it in the numbers: after the fall, the loss is higher
 # without correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise,
 # no difference was seen.

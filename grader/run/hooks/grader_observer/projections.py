@@ -32,7 +32,7 @@ class Projections:
         return torch.mv(gradient.permute(order).flatten(1), signs)
 
     def __call__(self, along: dict[int, torch.Tensor]) -> torch.Tensor:
-        """The projections `(128,)` of several gradients together. `along` maps a parameter's number to its `along`."""
+        """The projections `(PROJECTIONS,)` of several gradients together, by the parameters' numbers."""
         values, key = torch.cat(list(along.values())), tuple(along)
         if key not in self.rows:
             signs = [draw_signs(~number, rows.shape) for number, rows in along.items()]
