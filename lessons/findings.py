@@ -26,7 +26,7 @@ from benchmarks.claims.lesson_06 import c31_warmup as c31
 from benchmarks.claims.lesson_07 import c32_techniques as c32
 from benchmarks.experiment import results, runner
 from benchmarks.experiment.claim import Runs
-from benchmarks.experiment.intervals import Difference, difference, paired
+from benchmarks.experiment.intervals import Difference, deviation, difference, paired
 from benchmarks.methods import published
 from benchmarks.speed import where_it_pays
 from benchmarks.speed.comparisons import links, one_core_each
@@ -151,17 +151,22 @@ CHANGES = {
     "naive": ("1-base", "8-same-base"), "shards": ("8-same-base", "8-base"), "bn_one": ("1-base", "1-bn"),
     "bn_eight": ("8-base", "8-bn"), "bn_same": ("8-same-base", "8-same-bn"), "scaled": ("8-bn", "8-scaled"),
     "warmup": ("8-scaled", "8-warmup"), "both": ("8-bn", "8-warmup"),
-    "warmup_same": ("8-same-scaled", "8-same-warmup"), "end": ("1-bn", c32.CHOSEN["lamb"]),
+    "warmup_same": ("8-same-scaled", "8-same-warmup"), "scaled_same": ("8-same-base", "8-same-scaled"),
+    "techniques_same": ("8-same-base", "8-same-warmup"), "shards_bn": ("8-same-bn", "8-bn"),
+    "tuned": (c32.CHOSEN["clipped"], c32.CHOSEN["lamb"]), "end": ("1-bn", c32.CHOSEN["lamb"]),
 }  # fmt: skip
 ENDS = {
     "base": "8-base", "bn": "1-bn", "lamb": "8-lamb", "lamb_tuned": c32.CHOSEN["lamb"],
-    "clipped": c32.CHOSEN["clipped"],
+    "clipped": c32.CHOSEN["clipped"], "test_naive": "8-same-base",
 }  # fmt: skip
+TRAINED = {"train_naive": "8-same-base", "train_bn": "1-bn"}
 
 
 def _c32() -> dict[str, str]:
     found = {f"c32_{name}": _size(_c32_change(*pair)) for name, pair in CHANGES.items()}
     found |= {f"c32_{name}": _points(c32.accuracies(runs("C32"), variant)) for name, variant in ENDS.items()}
+    found |= {f"c32_{name}": _points(_of("C32", variant, "train_accuracy")) for name, variant in TRAINED.items()}
+    found["c32_scatter"] = f"{100 * deviation(c32.accuracies(runs('C32'), '8-same-warmup')):.1f}"
     for name in ("both", "end"):
         change = _c32_change(*CHANGES[name])
         found[f"c32_{name}"] = f"{100 * change.mean:+.1f}"
@@ -328,12 +333,30 @@ SENTENCES = (
     Sentence(LESSON_07, "So warmup repairs what scaling broke.", lambda: _seen("scaled", -1) and _seen("warmup", 1)),
     Sentence(LESSON_07, "and no difference is seen. So warmup", lambda: _seen("both", 0)),
     Sentence(LESSON_07, "The bootcamp's own pair, 53 and 65 %, is real", lambda: _seen("warmup_same", 1)),
+    Sentence(LESSON_07, "points more on training images. Here it is", lambda: _seen("scaled_same", -1)),
+    Sentence(
+        LESSON_07, "The order comes back, with about half of the step.",
+        lambda: _seen("techniques_same", 1) and 0.35 < _c32_change(*CHANGES["techniques_same"]).mean / 0.21 < 0.65,
+    ),
+    Sentence(LESSON_07, "and with it they bring", lambda: _seen("shards_bn", 1) and _seen("shards", 1)),
+    Sentence(
+        LESSON_07, "the line of `8-same-base` lies nearly on the line of `1-base`",
+        lambda: abs(_at_one_epoch("8-same-base") - _at_one_epoch("1-base")) < 0.02,
+    ),
+    Sentence(
+        LESSON_07, "The line of `8-base` lies higher",
+        lambda: _at_one_epoch("8-base") > _at_one_epoch("1-base") + 0.02,
+    ),
+    Sentence(
+        LESSON_07, "So the two are close after few updates, and they move apart with more.",
+        lambda: abs(_untested("8-same-base")) < 0.01 and _untested("1-bn") > 0.04,
+    ),
     Sentence(
         LESSON_07, "of eight workers with shards and no technique at all",
         lambda: _c32_change("8-base", "8-lamb").high < 0,
     ),
     Sentence(
-        LESSON_07, "SGD with the same schedule, a searched rate and clipped gradients reaches",
+        LESSON_07, "The second row is the fairest of the three:",
         lambda: _c32_change(c32.CHOSEN["clipped"], c32.CHOSEN["lamb"]).low > 0,
     ),
     Sentence(LESSON_07, "and no difference is seen. So a good recipe", lambda: _seen("end", 0)),
@@ -367,6 +390,18 @@ def _seen(name: str, sign: int) -> bool:
     """Whether a change in C32 is a gain (1), a loss (-1), or not seen (0)."""
     change = _c32_change(*CHANGES[name])
     return (change.seen * (1 if change.mean > 0 else -1)) == sign
+
+
+def _at_one_epoch(variant: str) -> float:
+    """The mean test accuracy in C32 after as many updates as one worker makes in its first epoch."""
+    found = runs("C32")
+    updates, first = found[variant][0]["updates"], found["1-base"][0]["updates"][0]
+    return float(np.interp(first, updates, np.mean([run["test_accuracy"] for run in found[variant]], axis=0)))
+
+
+def _untested(variant: str) -> float:
+    """The accuracy in C32 on training images minus that on test images."""
+    return _mean("C32", variant, "train_accuracy") - float(np.mean(c32.accuracies(runs("C32"), variant)))
 
 
 def _scaled(name: str, mode: str) -> Difference:

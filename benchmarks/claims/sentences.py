@@ -329,8 +329,8 @@ def _c31(c31: ModuleType, runs: Runs) -> Said:
 def _c32(c32: ModuleType, runs: Runs) -> Said:
     found = c32.steps(runs)
     return Said(
-        f"Eight workers lose {-100 * found['workers'].mean:.1f} points against one, and batch normalisation wins back "
-        f"{100 * found['batch norm'].mean:.1f} of them, before any rate is scaled.",
+        f"Eight workers with shards lose {-100 * found['workers'].mean:.1f} points against one, and batch "
+        f"normalisation wins back {100 * found['batch norm'].mean:.1f} of them, before any rate is scaled.",
         found["workers"].high < 0 < found["batch norm"].low,
     )
 

@@ -1,7 +1,8 @@
 """Predicts the updates of a cluster from published constants alone: nothing is fitted.
 
 An update takes the forward pass, and then the longer of two things: the backward pass, or the exchange of all gradients
-in a ring, which begins with the backward pass. Workers that differ make all others wait for the slowest.
+in a ring, which begins with the backward pass. Without this overlap, it takes both passes and then the exchange.
+Workers that differ make all others wait for the slowest.
 """
 
 import math
@@ -32,6 +33,7 @@ NETWORKS = (
     Network("Inception V3", 23.8e6, 148.8, _HOROVOD),
     Network("ResNet-101", 44.5e6, 136.0, _HOROVOD),
     Network("VGG-16", 138.4e6, 149.6, _HOROVOD),
+    Network("ResNet-50", 25.6e6, 348.6, "DLPerf 2020, PyTorch, one V100, batch 128, 32-bit numbers"),
 )
 
 
@@ -59,10 +61,17 @@ def slowest(workers: int, spread: float) -> float:
     return 1 + spread * math.sqrt(2 * math.log(workers))
 
 
-def update_seconds(workers: int, compute: float, size: float, rate: float, latency: float, spread: float) -> float:
-    """The seconds of an update in which each worker computes for `compute` seconds on average."""
+def update_seconds(
+    workers: int, compute: float, size: float, rate: float, latency: float, spread: float, overlaps: bool = True
+) -> float:  # fmt: skip
+    """The seconds of an update in which each worker computes for `compute` seconds on average.
+
+    If the exchange does not overlap with the backward pass, it begins after it.
+    """
     computing = compute * slowest(workers, spread)
     if workers == 1:
         return computing
     exchange = ring_seconds(workers, size, rate, latency)
+    if not overlaps:
+        return computing + exchange
     return FORWARD * computing + max((1 - FORWARD) * computing, exchange)

@@ -38,7 +38,7 @@ CONSTANTS = {
     "spread": Constant("how far workers differ", 0.02, "", "Horovod's own jitter: horovod#466, horovod#693"),
 }
 WEIGHTS = {network.name: network.weights for network in NETWORKS} | {
-    "ResNet-50": 25.6e6, "ResNeXt-50": 25.0e6, "ResNeXt-101": 88.8e6, "BERT base": 110.1e6,
+    "ResNeXt-50": 25.0e6, "ResNeXt-101": 88.8e6, "BERT base": 110.1e6,
 }  # fmt: skip
 
 

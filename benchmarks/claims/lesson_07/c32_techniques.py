@@ -54,7 +54,7 @@ WAY = {
     "8-bn": "batch normalisation",
     "8-scaled": "rate times eight",
     "8-warmup": "warmup",
-    CHOSEN["lamb"]: "LAMB with a searched rate, and decay",
+    CHOSEN["lamb"]: "LAMB, a searched rate, and decay",
     "1-bn": "one worker, with batch normalisation",
 }
 ALONE = "1-bn"

@@ -2,17 +2,18 @@
 const FORWARD = 1 / 3; // of the computing, as in benchmarks/methods/cost_model.py
 
 // The same as benchmarks.methods.cluster_model.update_seconds.
-function updateSeconds(workers, images, imageSeconds, size, rate, latency, spread) {
+function updateSeconds(workers, images, imageSeconds, size, rate, latency, spread, overlaps) {
   const slowest = 1 + spread * Math.sqrt(2 * Math.log(workers));
   const compute = images * imageSeconds * slowest;
   if (workers === 1) return compute;
   const messages = 2 * (workers - 1), exchange = messages * latency + ((messages / workers) * size) / rate;
+  if (!overlaps) return compute + exchange;
   return FORWARD * compute + Math.max((1 - FORWARD) * compute, exchange);
 }
 
 function efficiency(workers, state, data) {
   const network = data.networks[state.network], images = state.scaling === "weak" ? 2 ** state.power : 2 ** state.power / workers;
-  const took = updateSeconds(workers, images, 1 / network.images_per_s, network.bytes, Number(state.link), Number(state.latency), Number(state.spread));
+  const took = updateSeconds(workers, images, 1 / network.images_per_s, network.bytes, Number(state.link), Number(state.latency), Number(state.spread), state.exchange === "during");
   return (images / network.images_per_s) / took;
 }
 
@@ -24,11 +25,12 @@ const model = {
   hint: "Choose a network and a link. Then look where the line crosses one half.",
   height: 300,
   controls: [
-    { id: "network", label: "network, on a GPU of 2017", value: "ResNet-101", options: [["Inception V3", "Inception V3"], ["ResNet-101", "ResNet-101"], ["VGG-16", "VGG-16"]] },
+    { id: "network", label: "network", value: "ResNet-101", options: [["Inception V3", "Inception V3, on a GPU of 2017"], ["ResNet-101", "ResNet-101, on a GPU of 2017"], ["VGG-16", "VGG-16, on a GPU of 2017"], ["ResNet-50", "ResNet-50, on a V100"]] },
     { id: "link", label: "link", value: "1.25e9", options: [["125e6", "1 Gbit/s"], ["1.25e9", "10 Gbit/s"], ["3.125e9", "25 Gbit/s"], ["12.5e9", "100 Gbit/s"]] },
     { id: "latency", label: "time of a message", value: "5e-5", options: [["5e-6", "5 µs"], ["5e-5", "50 µs"], ["1e-3", "1 ms"]] },
     { id: "scaling", label: "batch", value: "weak", options: [["weak", "for each worker (weak scaling)"], ["strong", "for all together (strong scaling)"]] },
     { id: "power", label: "images in it", min: 3, max: 13, value: 6, says: (power) => 2 ** power },
+    { id: "exchange", label: "exchange", value: "during", options: [["during", "overlaps with the backward pass"], ["after", "begins after the backward pass"]] },
     { id: "spread", label: "workers differ by", value: "0.02", options: [["0", "0 %"], ["0.02", "2 %"], ["0.1", "10 %"]] },
   ],
   draw(state, data) {

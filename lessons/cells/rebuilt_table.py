@@ -1,0 +1,201 @@
+"""Shows the published table of lesson 07 beside our runs of it, and lets a learner compare any two of these runs.
+
+    arms(runs)                          # what each arm is, and how accurate it became
+    what_changes(runs, "8-base", "8-bn") # what changes from one arm to another, and by how much the accuracy changes
+
+`runs` are those of the claim C32. An arm is one of its variants.
+"""
+
+import html
+
+import numpy as np
+from IPython.display import HTML, display
+
+from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies
+from benchmarks.experiment.claim import Runs
+from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
+from lessons.cells.figures import axes, panels, show
+
+RECORDS = (  # who, processors, minutes
+    ("one GPU", 1, 14 * 24 * 60), ("Goyal", 256, 60), ("You", 2048, 20), ("Akiba", 1024, 15), ("Jia", 2048, 6.6),
+    ("Ying", 1024, 2.2), ("Yamazaki", 2048, 74.7 / 60),
+)  # fmt: skip
+PUBLISHED = (  # a row's name, its accuracy, the arm that does what its script does, and the arm that its name promises
+    ("one GPU", "71 %", "1-base", "1-base"),
+    ("naive", "44 %", "8-same-base", "8-base"),
+    ("batch normalisation", "64 %", "8-same-warmup", "8-bn"),
+    ("scaling", "53 %", "8-same-scaled", "8-scaled"),
+    ("scaling and warmup", "65 %", "8-same-warmup", "8-warmup"),
+    ("LAMB", "81 %", "", "8-lamb"),
+)
+SCRIPTS = {  # for each script: batch normalisation, the rate, and the optimizer
+    "base": ("no", "base", "Adam"),
+    "bn": ("yes", "base", "Adam"),
+    "scaled": ("yes", "8 times the base rate", "Adam"),
+    "warmup": ("yes", "8 times the base rate, with warmup", "Adam"),
+    "lamb": ("yes", "8 times a rate that nobody searched for, with warmup", "LAMB"),
+}
+OPTIMIZERS = {"sgd": "SGD", "clipped": "SGD, clipped", "lamb": "LAMB"}
+ARMS = (
+    "1-base", "1-bn", "8-same-base", "8-same-bn", "8-same-scaled", "8-same-warmup",
+    "8-base", "8-bn", "8-scaled", "8-warmup", "8-lamb", *(CHOSEN[name] for name in OPTIMIZERS),
+)  # fmt: skip
+COLUMNS = ("workers", "images", "batch norm", "rate", "optimizer")
+
+
+def settings(arm: str) -> dict[str, str]:
+    """Return what an arm is made of, by column. Raises ValueError if there is no such arm."""
+    if arm not in ARMS:
+        raise ValueError(f"there is no arm {arm!r}; choose one of: {', '.join(ARMS)}")
+    workers, *words = arm.split("-")
+    images = "one batch" if workers == "1" else "the same on all" if words[0] == "same" else "different on each"
+    if arm in CHOSEN.values():
+        made = ("yes", f"{words[1]}, the best of four rates, with warmup and decay", OPTIMIZERS[words[0]])
+    else:
+        made = SCRIPTS[words[-1]]
+    return dict(zip(COLUMNS, (workers, images, *made), strict=True))
+
+
+def arms(runs: Runs) -> None:
+    """Show a table of all arms: their settings, their updates, and their test accuracy."""
+    rows = [
+        (
+            f'<code style="white-space: nowrap">{arm}</code>',
+            *settings(arm).values(),
+            f"{_updates(runs, arm):,}",
+            _accuracy(runs, arm),
+        )
+        for arm in ARMS
+    ]
+    table = _table(("arm", *COLUMNS, "updates", "test accuracy, %"), rows)
+    display(HTML(f"<details><summary>All {len(ARMS)} arms</summary>{table}</details>"))
+
+
+def what_changes(runs: Runs, before: str, after: str) -> None:
+    """Show what changes from one arm to another, how the test accuracy changes, and whether chance explains it.
+
+    Raises ValueError if there is no such arm.
+    """
+    one, two = settings(before), settings(after)
+    changed = [f"{column}: {one[column]} → {two[column]}" for column in COLUMNS if one[column] != two[column]]
+    if (first := _updates(runs, before)) != (second := _updates(runs, after)):
+        changed.append(f"updates: {first:,} → {second:,}")
+    found = _change(runs, before, after)
+    items = "".join(f"<li>{html.escape(change)}</li>" for change in changed)
+    seen = "seen" if found.seen else "not seen"
+    text = f"Test accuracy: {found.text(100, 1, ' points')}. The change is {seen}. {_belongs(len(changed))}"
+    display(HTML(f"<p>From <code>{before}</code> to <code>{after}</code>:</p><ul>{items}</ul><p>{text}</p>"))
+
+
+def lamb_beside_sgd(runs: Runs) -> None:
+    """Show three comparisons of LAMB with SGD: with and without clipped gradients, and with LAMB's own rate."""
+    sgd, clipped, lamb = (CHOSEN[name] for name in OPTIMIZERS)
+    rows = [
+        (f"<code>{one}</code>", f"<code>{two}</code>", _change(runs, one, two).text(100, 1))
+        for one, two in ((sgd, lamb), (clipped, lamb), (clipped, "8-lamb"))
+    ]
+    display(HTML(_table(("from", "to", "change of test accuracy, points"), rows)))
+
+
+def published_beside_rebuilt(runs: Runs) -> None:
+    """Show each published row beside the arm of its script and the arm that its name promises."""
+    rows = [
+        (row, number, _with_name(runs, script) if script else "no arm", _with_name(runs, named))
+        for row, number, script, named in PUBLISHED
+    ]
+    heads = ("row", "published: training accuracy", "what the script does: test, %", "what the name says: test, %")
+    display(HTML(_table(heads, rows)))
+
+
+def show_records() -> None:
+    """Draw the published times of the records against their processors."""
+    _, processors, minutes = zip(*RECORDS, strict=True)
+    figure, ax = axes("processors", "minutes to train")
+    ax.loglog(processors, minutes, "o", linestyle="none", label="published")
+    ax.loglog([1, 2048], [minutes[0], minutes[0] / 2048], "--", marker="", label="the GPU's time / processors")
+    for name, x, y in RECORDS:
+        ax.annotate(name, (x, y), (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=8)
+    ax.set_xlim(left=0.1)
+    ax.legend()
+    faster = f"{minutes[0] / minutes[-1]:,.0f} times as fast with {processors[-1]:,.0f} times as many processors"
+    show(
+        figure,
+        f"Published times of seven records, beside the time of one GPU divided by the processors. {faster}.",
+        f"First to last: {faster}. What goes beyond the number comes from faster processors, half precision and "
+        "software.",
+    )
+
+
+def show_updates(runs: Runs) -> None:
+    """Draw the test accuracy of five arms against epochs, and beside it against updates."""
+    figure, (left, right) = panels(("epoch", "test accuracy (%)"), ("update", "test accuracy (%)"))
+    ends = []
+    for arm in ("1-base", "8-same-base", "8-base", "1-bn", "8-bn"):
+        curve = 100 * np.mean([run["test_accuracy"] for run in runs[arm]], axis=0)
+        updates = runs[arm][0]["updates"]
+        left.plot(range(1, len(updates) + 1), curve, label=arm)
+        right.plot(updates, curve)
+        ends.append(f"{arm} {curve[-1]:.1f} % after {updates[-1]:,} updates")
+    left.legend()
+    right.set_xscale("log")
+    text = f"Mean test accuracy: {', '.join(ends)}."
+    show(figure, f"Accuracy by epoch and by update. {text}", f"{text} The axis of the updates is logarithmic.")
+
+
+def show_rates(runs: Runs) -> None:
+    """Draw the test accuracy of each tuned optimizer against its peak rate."""
+    figure, (left, right) = panels(("peak rate, SGD", "test accuracy (%)"), ("peak rate, LAMB", "test accuracy (%)"))
+    for ax, names in ((left, ("sgd", "clipped")), (right, ("lamb",))):
+        for name in names:
+            found = [100 * np.array(accuracies(runs, f"8-{name}-{rate}")) for rate in RATES[name]]
+            bars = [deviation(values) if len(values) > 1 else np.nan for values in found]
+            ax.errorbar(
+                RATES[name], [values.mean() for values in found], bars, capsize=3, label=OPTIMIZERS[name]
+            )  # fmt: skip
+            ax.plot(RATES[name], [values[0] for values in found], "x", color="black", zorder=3)
+        rates = sorted({rate for name in names for rate in RATES[name]})
+        ax.set_xscale("log")
+        ax.set_xticks(rates, map(str, rates))
+        ax.minorticks_off()
+        ax.legend()
+    right.sharey(left)
+    left.autoscale(axis="y")  # to the points of both
+    best = "; ".join(f"{OPTIMIZERS[name]} {_accuracy(runs, arm)} %" for name, arm in CHOSEN.items())
+    show(
+        figure,
+        f"Accuracy against the peak rate, a line an optimizer. At the chosen rates: {best}.",
+        f"At the chosen rates: {best}. Crosses: the seed that chose. Points with a bar: mean and deviation over all "
+        "seeds.",
+    )
+
+
+def _change(runs: Runs, before: str, after: str) -> Difference:
+    return difference(accuracies(runs, after), accuracies(runs, before))
+
+
+def _belongs(changes: int) -> str:
+    if not changes:
+        return "Nothing changes: these are the same runs."
+    if changes == 1:
+        return "This difference belongs to one change."
+    return f"{changes} things change. This difference belongs to all of them together."
+
+
+def _updates(runs: Runs, arm: str) -> int:
+    return runs[arm][0]["updates"][-1]
+
+
+def _accuracy(runs: Runs, arm: str) -> str:
+    """Test accuracy in per cent, with its deviation over the seeds."""
+    return mean_std(accuracies(runs, arm), 100, 1)
+
+
+def _with_name(runs: Runs, arm: str) -> str:
+    return f"{_accuracy(runs, arm)} (<code>{arm}</code>)"
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Return a table as HTML. The texts of `rows` may hold markup."""
+    head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
+    body = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
