@@ -218,32 +218,44 @@ networks = live("C03", device=device, seed=seed)["gradients"]
 result = saved("C03")
 
 # %% [markdown]
-# So the answer is the other way round. An average over more images, also over more *workers'* images, is closer to the
-# gradient of all. If two GPUs end at a lower accuracy than one, the accuracy of the averaged gradient is not why.
-# Notebook 05 finds the reasons.
+# So the claim is false, and the answer is the other way round. An average over more images, also over more *workers'*
+# images, is closer to the gradient of all. If two GPUs end at a lower accuracy than one, the accuracy of the averaged
+# gradient is not why. Notebook 05 finds the reasons.
 #
 # Each line belongs to a network that began with another seed. All lines fall equally fast, because the slope is
 # mathematics. A line lies high if the images disagree a lot (a large $\operatorname{tr}\Sigma$), or if the full
-# gradient is short (a small $\lVert g\rVert^2$). The ratio of these two is about to become the most useful number here.
-#
-# **"Average or sum?"** Horovod averages the workers' gradients unless you ask for the sum (`op=hvd.Sum`). The sum over
-# $K$ workers is $K$ times the average: the same direction, and with plain SGD as if the rate were $K$ times as high
-# (Adam divides nearly all of the factor out again: notebook 04). Neither is wrong, but know which one you have before
-# you touch the rate.
+# gradient is short (a small $\lVert g\rVert^2$). The ratio of these two is the most useful number of this notebook, as
+# the next section shows.
 
 # %% [markdown]
 # ## How large may a batch be?
 #
-# A batch of twice the size gives a better gradient and costs twice as much. When is it worth it?
+# A colleague has 64 GPUs. How many of them should share one update? A batch of twice the size gives a better gradient
+# and costs twice as much. When is it worth it? There are two extremes.
 #
-# Take one step with the rate $\eta$. How much lower is the loss afterwards, on average? Imagine the loss as a bowl. Its
-# **curvature** $h$ says how quickly its slope changes. A step downhill lowers the loss. A step that is too long climbs
-# the other side. Noise makes a step longer, and not in the direction that matters. So noise costs a part of what the
-# step gains. With the best rate for each batch size, a step lowers the loss by
+# - **Small batches.** The noise is larger than the gradient, so a step goes mostly in a random direction. Its rate must
+#   be low. With twice the images there is half the noise, the rate can be almost twice as high, and the step gains
+#   almost twice as much.
+# - **Large batches.** There is hardly any noise left. With twice the images a step gains hardly more.
 #
-# $$ \Delta L(B) = \frac{\Delta L_{\max}}{1 + \mathcal B / B}, \qquad
-#    \Delta L_{\max} = \frac{\lVert g \rVert^2}{2h}, \qquad
-#    \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
+# The border is where the noise is as large as the gradient. In the figure above, each line crosses 1 there. This batch
+# size is the **gradient noise scale** $\mathcal B$, in images (McCandlish et al. 2018, arXiv:1812.06162):
+#
+# $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
+#
+# If each batch size $B$ has its best rate, then a step gains the share
+#
+# $$ \frac{1}{1 + \mathcal B / B} $$
+#
+# of the most that a step can gain. For example, let $\mathcal B$ be 500. A step with 500 images gains half of the most.
+# So if $\mathcal B$ stays the same, the run needs twice as many updates as with very large batches. A step with 50
+# images gains an eleventh, so the run needs 11 times as many. The images that a run uses are its updates times $B$:
+#
+# | batch | a step gains | updates of a run | images of a run |
+# | ---: | ---: | ---: | ---: |
+# | 50 | 1/11 of the most | 11 times the least | 1.1 times the least |
+# | 500 | 1/2 | 2 times | 2 times |
+# | 5,000 | 10/11 | 1.1 times | 11 times |
 #
 # <details><summary>How is it derived?</summary>
 #
@@ -262,30 +274,15 @@ result = saved("C03")
 #
 # </details>
 #
-# $\mathcal B$ is the **gradient noise scale**, in images (McCandlish et al. 2018, arXiv:1812.06162). At this batch size
-# the squared error $\operatorname{tr} \Sigma / B$ is as large as the squared length of the gradient. In the figure
-# above, the line of each network crossed 1 there. The five networks have other noise scales, because each began with
-# other weights.
+# Now in general. Let $S_{\min}$ be the least number of updates, which very large batches need. Then the updates $S$ of a
+# run, and its images, are
 #
-# What does this mean for a whole run? Take $\mathcal B = 500$ as an example. By the formula, a step with 500 images gains
-# half of the most that a step can gain. So the run needs twice as many updates as with very large batches. A step with
-# 50 images gains an eleventh, so the run needs 11 times as many. The images that a run uses are its updates times $B$:
-#
-# | batch | a step gains | updates of a run | images of a run |
-# | ---: | ---: | ---: | ---: |
-# | 50 | 1/11 of the most | 11 times the least | 1.1 times the least |
-# | 500 | 1/2 | 2 times | 2 times |
-# | 5,000 | 10/11 | 1.1 times | 11 times |
-#
-# In general, let $S_{\min}$ be the least number of updates, which very large batches need. Let $E_{\min}$ be the least
-# number of images, which very small batches need. Then the updates $S$ and the images $E = S B$ of a run are
-#
-# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad E = E_{\min} \left(1 + \frac{B}{\mathcal B}\right),
-#    \qquad E_{\min} = S_{\min} \mathcal B. $$
+# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
 #
 # Far below $\mathcal B$, twice the batch halves the updates, and the images stay as many: a perfect bargain. Far above
 # it, twice the batch needs as many updates as before, and so twice the images. At $B = \mathcal B$ you pay twice the
-# least of both. So this is the **critical batch size**.
+# least of both. So this is the **critical batch size**. Below it, your colleague's GPUs save time. Far above it, they
+# burn power for next to nothing.
 #
 # ### Measuring it with workers
 #
@@ -309,28 +306,17 @@ def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big:
 
 
 # %% [markdown]
-# Try it on your live run of the gradients' errors. That run has computed the full gradient, so it knows the noise scale
-# directly: the squared error times the batch size, divided by $\lVert g \rVert^2$. Your function should give nearly the
-# same number. A difference of ten per cent is normal, because the errors were measured on few batches.
-
-# %%
-sizes, errors, square = (np.array(networks[0][name]) for name in ("sizes", "errors", "squared_norm"))
-lengths = square + errors  # the mean squared length of a batch's gradient, by the formula above
-yours = noise_scale(int(sizes[0]), int(sizes[-1]), float(lengths[0]), float(lengths[-1]))
-Markdown(f"Your function: **{yours:.0f}** images. From the full gradient: **{sizes[0] * errors[0] / square:.0f}**.")
-
-# %% [markdown]
 # ### Does it predict the critical batch size?
 #
 # Now the whole experiment, with both halves independent of each other.
 #
 # 1. Several processes train one small network together. Each computes a gradient on its own images. We record its
-#    squared length, and the squared length of the average. (If the two were always equal, something would be wrong. All
-#    workers would have the same images, or the lengths were taken after the averaging.)
+#    squared length, and the squared length of the average.
 # 2. One process trains the same network from the same weights to the same test loss, with several batch sizes. For each
-#    of them it searches for the rate that needs the fewest updates: a rate at a time, until both neighbours are worse.
-#    Then it fits the formula from above, $S = S_{\min}(1 + B_{\text{crit}} / B)$. If theory is right, the fitted
-#    $B_{\text{crit}}$ and $\mathcal B$ have the same order of magnitude.
+#    of them it searches for the rate that needs the fewest updates. It tries one rate after the other, until the next
+#    lower one and the next higher one are both worse. Then it fits the formula from above,
+#    $S = S_{\min}(1 + B_{\text{crit}} / B)$. If theory is right, the fitted $B_{\text{crit}}$ and $\mathcal B$ have the
+#    same order of magnitude.
 #
 # **What to look at:** on the left, where the line bends, and whether the dotted line (the noise scale, from the first
 # half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
@@ -344,6 +330,16 @@ my_guess = None  # a number of images
 # %%
 result = saved("C28")
 compare("critical_batch", my_guess)
+
+# %% [markdown]
+# The workers of the first half have recorded both squared lengths. Does your function find the noise scale of the
+# figure in them?
+
+# %%
+for run in result.runs["noise"]:
+    small, big = np.mean(run["small"]), np.mean(run["big"])
+    yours = noise_scale(c28.WORKER_BATCH, run["size"] * c28.WORKER_BATCH, small, big)
+    print(f"squared lengths {small:.3f} and {big:.3f}: your function says {yours:.0f} images")
 
 # %% [markdown]
 # What a batch size costs, in the run of the first seed. Follow the last two columns from the top down: from which batch
@@ -361,9 +357,9 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # %% [markdown]
 # How far may you trust it?
 #
-# - The noise scale is that of a **round** bowl. Real curvature differs between directions, and the exact theory counts
-#   the noise more where the curvature is large. We leave this out, so the noise scale can be wrong by a factor. Expect
-#   the right order of magnitude, and no more.
+# - The noise scale is that of a **round** bowl. Real curvature differs between directions. We leave this out, so the
+#   noise scale can be wrong by a factor. Here the two numbers of the figure, {{c28_critical}} and {{c28_noise}} images,
+#   are not equal, and both are right in their order of magnitude. Expect no more.
 # - The noise scale changes during training. It is small at first, because all images agree on the first thing to learn.
 #   Later it tends to grow, though unsteadily (right panel), because what is left to learn differs from image to image.
 #   What you measure for a run is an average over it.
@@ -374,11 +370,6 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 #   has a much larger one than SGD.
 # - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
 #   takes that up, and returns to this experiment.
-#
-# Why does it matter for this course? With $K$ workers and $b$ images each the global batch is $K b$. Well below the
-# critical size, twice the workers need about half the updates, and, as far as the exchange allows, half the time. At
-# the critical size, doubling them saves a quarter of the updates. Far beyond it they burn images, and power, for next
-# to nothing.
 
 # %% [markdown]
 # ## Summary
@@ -394,9 +385,10 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # The lines to keep:
 #
 # ```python
-# noise = gradients.var(0, correction=0).sum()  # of single images: the trace of their covariance
-# squared_error = noise / batch  # of a batch's gradient
-# noise_scale = noise / gradients.mean(0).square().sum()  # about the critical batch size, in images
+# # squared lengths: one worker's gradient of b images, and the average of all workers, of B images
+# noise = (small - big) / (1 / b - 1 / B)  # the trace of the covariance
+# gradient = (B * big - b * small) / (B - b)  # the squared length without noise
+# noise_scale = noise / gradient  # about the critical batch size, in images
 # ```
 #
 # The lab of this lesson is notebook 11. It asks whether a large batch gets stuck where the
@@ -422,7 +414,7 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # images each. What do you expect?</summary>
 #
 # The global batch is $64 \cdot 256 = 16384$ images, more than 30 times the noise scale. By $S = S_{\min}(1 +
-# \mathcal B/B)$ the run needs about 3 % more updates than the least possible, and by $E = E_{\min}(1 + B / \mathcal B)$
+# \mathcal B/B)$ the run needs about 3 % more updates than the least possible, and by $SB = S_{\min}(B + \mathcal B)$
 # over 30 times the images. Four GPUs would need about one and a half times the updates of 64, on a sixteenth of the
 # hardware. But ask when it was measured: late in training the noise scale is larger, and the large batch less wasteful.
 #

@@ -27,33 +27,53 @@
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
-# %%
-import inspect
-
-import numpy as np
-import torch
-
-from benchmarks.claims.lesson_02 import c07_loss_and_accuracy as c07
-from benchmarks.claims.lesson_02 import c16_throughput as c16
-from benchmarks.claims.lesson_02 import c17_training_memory as c17
-from cifar import data
-from cifar.model import BootcampResNet, no_norm
-from cifar.training import train_epoch
-from lessons import horovodrun, live, panels, saved, show
-from lessons.cells.running import SOURCE
-
 # %% [markdown]
-# ## The script, line by line
+# ## The script runs
 #
 # This is what a training program does, again and again, in its simplest form:
 #
 # ![](drawings/one_step.svg)
 #
-# And this is the whole program. Every later script in this course is this one with a few lines changed.
+# The program is called `cifar_single.py`. Let it run first, and read it afterwards. It starts as a process of its own,
+# as it would in a terminal. Here it reads only a part of the images, so that the notebook is quick.
 
 # %%
-script = (SOURCE / "cifar_single.py").read_text()
-print(script)
+from lessons import horovodrun
+
+lines = horovodrun("cifar_single.py", 1, epochs=epochs + 2, images=images, batch_size=64, seed=seed, device=device)
+
+# %% [markdown]
+# What do these losses mean? The network gives ten numbers for an image, one for each class. They are called **logits**,
+# $z_j$. PyTorch's `cross_entropy` first turns them into probabilities, $p_i = e^{z_i} / \sum_j e^{z_j}$. This is the
+# **softmax**. An example with three classes: the logits 2, 1 and 0 become the probabilities 0.67, 0.24 and 0.09. The
+# loss of an image is $-\ln p$ of its right class. If the first class is right, that is $-\ln 0.67 = 0.41$. The loss of
+# a batch is the mean over its images. Its unit is called **nats**, because the logarithm is the natural one.
+#
+# A network that knows nothing gives each of the ten classes a probability of one tenth. Its loss is $\ln 10$, and its
+# accuracy is 10 %. Compare:
+
+# %%
+import math
+
+print(f"ln 10 = {math.log(10):.3f}; in the first epoch: {lines[0]['train_loss']:.3f}, {lines[0]['test_accuracy']:.1%}")
+
+# %% [markdown]
+# <details><summary>May the network end with a softmax of its own?</summary>
+#
+# No. The loss would then see numbers between 0 and 1 as logits. Even a perfect network would give the right class a
+# probability of only $e / (e + 9)$, which is 0.23. Its loss would still be 1.46, and the gradients would be smaller, so
+# it would learn more slowly.
+#
+# </details>
+#
+# ## The script, read
+#
+# This is the whole program. Every later script in this course is this one with a few lines changed.
+
+# %%
+from lessons.cells.running import SOURCE
+
+print((SOURCE / "cifar_single.py").read_text())
 
 # %% [markdown]
 # Read it as four parts.
@@ -65,86 +85,44 @@ print(script)
 # | the loop | one shuffle an epoch, one update a batch, one line in `metrics.jsonl` |
 # | `save` | writes the weights; if the program is stopped meanwhile, no incomplete file is left |
 #
-# `load` reads the images of CIFAR-10 into two tensors, one for training and one for tests. They are already decoded:
-# each number of a pixel is a byte. From there on, we select an image by its number. (Here it reads only a part of the
-# images, so that the notebook is quick.)
+# `load` reads the images of CIFAR-10 into two tensors, one for training and one for tests. From there on, we select an
+# image by its number. `shuffle` says in which order the images are used. It depends on the seed and the epoch alone. So
+# several workers compute the same order, without sending each other a message:
 
 # %%
+from cifar import data
+
 train, test = data.load(limit=images)
 print(train.name, tuple(train.images.shape), train.images.dtype, train.labels[:8].tolist())
-order = data.shuffle(len(train), seed, epoch=0)
-print("the first indices of the first epoch:", order[:8].tolist())
+for epoch in (0, 1):
+    print(f"the first images of epoch {epoch}: {data.shuffle(len(train), seed, epoch)[:8].tolist()}")
 
 # %% [markdown]
-# `shuffle` depends on the seed and the epoch alone. So several workers compute the same order, without sending each
-# other a message.
-#
-# `batches` cuts the order into pieces, and fetches the images of each piece. It makes a batch only when the loop asks
-# for it. `augment` shifts and mirrors the images at random. `normalise` subtracts the mean of CIFAR-10 and divides by
-# its deviation. Other images need their own mean and deviation, and perhaps other distortions: a mirrored car is a car,
-# but a mirrored 2 is no 2. With wrong values the network usually still learns, but more slowly.
-#
-# The script's network has no batch normalisation (`norm=no_norm`). The experiments further below add batch
-# normalisation to the same network. Batch normalisation is a layer that shifts and scales the numbers inside the
-# network. In training it takes the mean and the deviation from the current batch. For testing, `net.eval()` makes it
-# use values that were kept during training. Without `eval()`, the answer for an image would depend on its neighbours in
-# the batch. Notebook 06 is about this layer.
+# And this is the loop of an epoch:
 
 # %%
-net = BootcampResNet(norm=no_norm)
-pictures, labels = next(data.batches(train, order, 8, data.augment))
-print("images", tuple(pictures.shape), pictures.dtype, "-> logits", tuple(net(data.normalise(pictures)).shape))
-print(f"{sum(weight.numel() for weight in net.parameters()):,} weights")
+import inspect
 
-# %% [markdown]
-# And this is the loop itself:
+from cifar.training import train_epoch
 
-# %%
 print(inspect.getsource(train_epoch))
 
 # %% [markdown]
-# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it, and old gradients would
-# push in old directions.
-#
-# - `scheduler.step()` is called once for each batch. So a schedule counts updates here, and not epochs.
+# - `batches` cuts the order into pieces, and fetches the images of each piece. `augment` shifts and mirrors these images
+#   at random. `normalise` subtracts the mean of CIFAR-10 and divides by its deviation.
 #
 # - `autocast` uses **bfloat16**, a number format of 16 bits, if the processor is fast with it. Otherwise it changes
 #   nothing.
 #
+# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it, and old gradients would
+#   push in old directions.
+#
 # - `wait_for_gradients` does nothing with one worker. Notebook 04 comes to it.
 #
-# Now run the script. It starts as a process of its own, as it would in a terminal.
-
-# %%
-lines = horovodrun("cifar_single.py", 1, epochs=epochs + 2, images=images, batch_size=64, seed=seed, device=device)
-
-# %%
-figure, (left, right) = panels(("epoch", "training loss (nats)"), ("epoch", "test accuracy (%)"))
-number = [line["epoch"] for line in lines]
-left.plot(number, [line["train_loss"] for line in lines])
-right.plot(number, [100 * line["test_accuracy"] for line in lines])
-for ax in (left, right):
-    ax.set_xticks(number)
-last = lines[-1]
-text = f"{last['train_loss']:.2f} nats and {last['test_accuracy']:.1%} at the end, {last['images_per_s']:.0f} images/s"
-show(figure, f"Two line plots by epoch, the loss and the accuracy: {text}.", f"What the script wrote: {text}.")
-
-# %% [markdown]
-# The network gives ten numbers for an image, the **logits** $z_j$. PyTorch's `cross_entropy` turns them into
-# probabilities, $p_i = e^{z_i} / \sum_j e^{z_j}$ (the **softmax**). The loss is $-\ln p$ of the right class, the mean
-# over the images. Its unit is called **nats**, because the logarithm is the natural one. A network that knows nothing
-# gives each of ten classes a probability of one tenth: a loss of $\ln 10$ and an accuracy of 10 %. Compare.
+# - `scheduler.step()` is called once for each batch. So a schedule counts updates here, and not epochs.
 #
-# <details><summary>May the network end with a softmax of its own?</summary>
-#
-# No. The loss would then see numbers between 0 and 1 as logits. Even a perfect network would give the right class a
-# probability of only $e / (e + 9)$, which is 0.23. Its loss would still be 1.46, and the gradients would be smaller, so
-# it would learn more slowly.
-#
-# </details>
-
-# %%
-print(f"ln 10 = {np.log(10):.3f}; after the first epoch: {lines[0]['train_loss']:.3f}, {lines[0]['test_accuracy']:.1%}")
+# `norm=no_norm` means that the script's network has no batch normalisation. The experiments of this notebook use the
+# same network with it. What batch normalisation does is the subject of notebook 06.
 
 # %% [markdown]
 # ## Should a lower loss not mean a higher accuracy?
@@ -161,6 +139,8 @@ print(f"ln 10 = {np.log(10):.3f}; after the first epoch: {lines[0]['train_loss']
 # The middle one is quick to see. Two made-up networks and five images: `bold` is right more often.
 
 # %%
+import torch
+
 modest = torch.tensor([0.60, 0.55, 0.60, 0.40, 0.45])  # probability of the right class; two classes
 bold = torch.tensor([0.99, 0.99, 0.99, 0.99, 0.0001])
 for name, right_class in (("modest", modest), ("bold", bold)):
@@ -170,11 +150,12 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 # %% [markdown]
 # Now with real networks. We train the same network in five ways.
 #
-# - `plain` is the basis.
+# - `plain` trains on the images as they are.
 # - `short` trains for fewer epochs.
 # - `distorted` shifts and mirrors the images at random.
 # - `decayed` has **weight decay**: each update also makes the weights a little smaller.
-# - `smoothed` has **label smoothing**: the network is asked to be 82 % sure of the right class, and not 100 %.
+# - `smoothed` has **label smoothing**: a fifth of the certainty is spread over all ten classes. So the network is asked
+#   to be 82 % sure of the right class, and not 100 %.
 #
 # All five are judged in the same way, on undistorted images of both splits. **Guess first:** which of them has the
 # lowest training loss, and which the highest test accuracy?
@@ -185,6 +166,9 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 # other, it is -1.
 
 # %%
+from benchmarks.claims.lesson_02 import c07_loss_and_accuracy as c07
+from lessons import live, saved
+
 saved_c07 = saved("C07")
 
 # %% [markdown]
@@ -246,25 +230,45 @@ measured = live("C16", device=device, seed=seed)["updates"][0]
 _ = saved("C16")
 
 # %% [markdown]
-# Now the times of your own machine. The first line is from your function, and the second is from ours. (The dashed line
-# in the figure belongs to the saved run, on another machine.)
+# Now the times of your own machine. (The dashed line in the figure belongs to the saved run, on another machine.) Your
+# function has found $t_0$ and $c$. They predict a batch that the run did not have, so we can test the prediction:
 
 # %%
-yours = step_time(measured["batches"], measured["seconds"])
-figures = c16.line(measured["batches"], measured["seconds"])
-for name, (fixed, each) in (("your function", yours), ("our function", figures)):
-    print(f"{name}: t0 = {1000 * fixed:.1f} ms, c = {1000 * each:.3f} ms an image, knee at {fixed / each:.0f} images")
-    print(f"    so an update of 100 images would take {1000 * (fixed + 100 * each):.0f} ms")
+from functools import partial
+
+from benchmarks.instruments.step_timing import Stepper, seconds
+from cifar.workers import use_device
+
+t0, c = step_time(measured["batches"], measured["seconds"])
+print(f"t0 = {1000 * t0:.1f} ms, c = {1000 * c:.3f} ms an image, knee at {t0 / c:.0f} images")
+here = use_device(device)
+pictures, labels = next(data.batches(train, data.shuffle(len(train), seed, 0), 100, data.augment))
+took = seconds(partial(Stepper(here), data.normalise(pictures).to(here), labels.to(here)), here, repeats=10)
+print(f"an update of 100 images: predicted {1000 * (t0 + 100 * c):.0f} ms, measured {1000 * took:.0f} ms")
 
 # %% [markdown]
-# The two lines differ, although the data are the same, and neither is wrong. Yours makes the squared errors in seconds
-# small, so the slow, large batches decide where it lies. Ours makes the errors in per cent small, so small batches
-# count as much as large ones. If yours has a negative $t_0$, that is why.
+# Now use the line for a question of this course. A batch of 128 images is shared by $K$ workers. Each of them has
+# $128/K$ images, and a processor of its own that is like yours. **Guess:** how many times as fast are eight workers,
+# before they have exchanged a single number?
+
+# %%
+for size in (1, 2, 4, 8):
+    update = t0 + c * 128 / size
+    print(f"{size} worker(s): {1000 * update:.0f} ms an update, {(t0 + 128 * c) / update:.1f} times as fast as one")
+
+# %% [markdown]
+# **This is the first reason why $K$ workers are not $K$ times as fast:** an update takes $t_0 + cB/K$, and the part
+# $t_0$ does not become smaller. On a GPU this is worse, because its $c$ is tiny and its $t_0$ is not. So the knee lies
+# far to the right there.
 #
-# The line knows nothing of the processor's caches. Where the numbers of a batch no longer fit in them, each image may
-# take longer. On a GPU the knee lies far to the right, because its $c$ is tiny and its $t_0$ is not. **This is the
-# first reason why $K$ GPUs are not $K$ times as fast:** if $K$ workers share a batch, each has $B/K$ images, and its
-# update takes $t_0 + cB/K$. The part $t_0$ does not become smaller.
+# <details><summary>Your $t_0$ is negative, or the prediction is far off. Why?</summary>
+#
+# Your function makes the squared errors in seconds small. So the slow, large batches decide where the line lies, and
+# its beginning may lie far from the small batches. The dashed line in the figure was fitted in another way: its errors
+# in per cent are small, so small batches count as much as large ones. And the line knows nothing of the processor's
+# caches. Where the numbers of a batch no longer fit in them, each image may take longer.
+#
+# </details>
 #
 # ## Where does the memory go?
 #
@@ -294,6 +298,8 @@ for size in (1, 64, 4096):
 # lowest bars: the activations, and a gradient for each image. Which of these two explains it?
 
 # %%
+from benchmarks.claims.lesson_02 import c17_training_memory as c17
+
 memory = live("C17", device=device, seed=seed)
 
 # %%
@@ -329,9 +335,8 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 
 # %% [markdown]
-# Prefetching here takes a second thread. (PyTorch's `DataLoader` can take processes instead.) Python has one lock, so
-# only one thread can run Python code at a time. But PyTorch releases the lock while it calculates. So the second thread
-# can prepare the next batch while the network computes.
+# Prefetching here takes a second thread, which prepares the next batch while the network computes. (PyTorch's
+# `DataLoader` can take processes instead.)
 #
 # The experiment has four pipelines. Preparation and update have one thread each.
 #
@@ -345,9 +350,10 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # `cached` is the cheapest, but it shows the network the same version of each image in every epoch. The lab of this
 # lesson says what is lost by that.
 #
-# **What to look at:** on the left, which colour is widest in each bar. On the right, each pipeline has two bars,
-# without prefetching and with it. A bar shows the measured speed, and a diamond shows the speed that was predicted from
-# the stages alone. Does each bar end at its diamond?
+# **What to look at:** on the left, which colour is widest in each bar. In the middle and on the right, each pipeline
+# has two bars, without prefetching and with it. A bar shows the measured speed, and a diamond shows the speed that was
+# predicted from the stages alone. Does each bar end at its diamond? (Stars and outlines are your own run: its
+# predictions and its speeds.)
 
 # %%
 stages = live("C19", device=device, seed=seed)
@@ -369,8 +375,9 @@ for arm, (run, *_) in stages.items():
 
 # %% [markdown]
 # In turn, the times of the stages add up. With prefetching, the slower side decides, as long as a core is free for it.
-# For the small network, the predictions are somewhat too high. Its stages are so short that the time between them
-# counts, and the formula leaves it out. Two rules come out of it.
+# In the saved runs this fits within a few per cent for the lessons' network. For the small network, the predictions are
+# too high. Its stages are so short that the time between them counts, and the formula leaves it out. Two rules come out
+# of it.
 #
 # - **Measure the stages before you change one.** If the preparation is the slower side, a faster network gains nothing.
 # - **Vectorise first, prefetch second.** Prefetching hides what is shorter than the update. It does not make it

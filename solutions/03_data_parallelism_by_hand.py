@@ -66,13 +66,15 @@ result = saved("cores")
 compare("two_workers", my_guess)
 
 # %% [markdown]
-# In our own run, two workers manage {{cores_weak}} images while one manages 100, if each keeps a batch of 64 images.
-# This is called **weak scaling**. They gain less if they share one batch of 64, so that each has only 32. This is
-# called **strong scaling**: the exchange takes as long as before, and there is less to compute between two exchanges.
-# The dashed line is what a simple model says for four and eight workers, each with a core of its own.
+# In the saved experiment, two workers manage {{cores_weak}} images while one manages 100, if each keeps a batch of 64
+# images. This is called **weak scaling**. They gain less if they share one batch of 64, so that each has only 32. This
+# is called **strong scaling**: the exchange takes as long as before, and there is less to compute between two
+# exchanges. The dashed line is a prediction for four and eight workers, each with a core of its own. (It adds the time
+# of an exchange to the time of computing. A section below shows how.)
 #
 # In most other experiments of this course, one worker already uses all cores, because that is how you would train on
-# this machine. Two workers then share these cores, so they cannot be faster. Such times say nothing about GPUs.
+# this machine. Two workers then share these cores, so they cannot be faster. Such times say nothing about workers that
+# have a GPU each.
 #
 # ## The loop in four steps
 #
@@ -103,8 +105,8 @@ compare("two_workers", my_guess)
 # 2. **The gradient of an image depends on the weights and on that image alone**, and not on the other images of its
 #    batch.
 #
-# Then **$K$ workers with $n$ images each compute what one worker computes with $Kn$ images.** The two results differ
-# only by rounding.
+# Then **$K$ workers with $n$ images each compute what one worker computes with the same $Kn$ images.** The two results
+# differ only by rounding.
 #
 # We begin with the first condition. Write the mean that is right for any counts.
 
@@ -198,8 +200,8 @@ result = saved("C02")
 # There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
 # for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
 #
-# A test needs no equal shards. The workers of this course add up their *counts of correct answers*, and divide once by
-# the number of all images.
+# A test of the trained network needs no equal shards. The workers of this course add up their *counts of correct
+# answers*, and divide once by the number of all images.
 #
 # ## Several processes, from a notebook
 #
@@ -289,7 +291,7 @@ def server_mean(vector):
 # *one chunk* to its right-hand neighbour, and gets one from its left-hand neighbour.
 #
 # In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it got in the step before. All
-# workers send at the same moment. So no worker sends on a number that arrives in the same step.
+# workers send at the same moment. So what a worker sends is what it had before the step.
 #
 # - In the first half, the *reduce-scatter*, the worker *adds* what comes in to its own chunk. So a chunk collects the
 #   numbers of each worker that it passes. With four workers, chunk 0 goes from worker 0 to workers 1, 2 and 3, and is
@@ -310,8 +312,8 @@ def server_mean(vector):
 # In step 0 worker 0 sends its chunk 0, a 1. Worker 1 adds it to its own 10. In step 1 worker 1 sends on this 11, and
 # worker 2 adds it to its 100. Now chunk 0 is complete, on worker 2. Steps 2 and 3 carry the complete chunks around.
 #
-# The whole is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018). Move it step by step. Then
-# let the workers send a wrong chunk, and see what they end with.
+# The whole is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018). The next cell shows a ring
+# that you can move step by step. Then let the workers send a wrong chunk, and see what they end with.
 
 # %%
 explore("ring")
@@ -432,10 +434,10 @@ for count in (2, 4, 16, 64, 256):
     print(f"{count:3} workers: {1000 * in_ring:5.1f} ms in a ring, {1000 * with_server:7.1f} ms with one server")
 
 # %% [markdown]
-# In a ring of few workers, most of the time goes into the bytes. They take at most $2 \beta N$, which is 32 ms here.
-# With 256 workers, the latencies take 51 ms and the bytes 32 ms, because there are so many messages. One server is then
-# about a hundred times slower than the ring. Lesson 09 fits this model to several **hosts**, which are computers in one
-# network.
+# In a ring of few workers, most of the time goes into the bytes. The bytes take at most $2 \beta N$, which is 32 ms
+# here. With 256 workers, the latencies take 51 ms and the bytes 32 ms, because there are so many messages. One server
+# is then about a hundred times slower than the ring. Lesson 09 fits this model to several **hosts**, which are
+# computers in one network.
 #
 # ## Training with both
 #

@@ -22,7 +22,8 @@
 # In the last notebook you averaged gradients by hand. Nobody trains that way: a library does it, in the background,
 # while back-propagation goes on. Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a few changed lines.
 # They are easy to copy, and many mistakes in distributed training are one of them left out or half understood. So we
-# take them one by one. Everything here runs on a CPU: this notebook *is* a CPU-only Horovod example.
+# take them one by one. (PyTorch's own DDP does the same, and lesson 10 shows it. It hides these lines, so you learn
+# more here.)
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -38,17 +39,15 @@ from lessons import horovodrun, saved
 # ## What changes
 #
 # `cifar_single.py` is notebook 02's program. `cifar_base.py` is the same program for several workers, and nothing
-# more. Here is the difference between the two files as they lie in `source_code/`, without their opening comments:
+# more. Here is `cifar_base.py` without its opening comment. A plus marks each line that is new or changed:
 
 # %%
 source = Path(cli.__file__).parents[1]
 one, many = (
     (source / name).read_text().split('"""', 2)[2].strip().splitlines() for name in ("cifar_single.py", "cifar_base.py")
 )
-changes = list(difflib.unified_diff(one, many, n=0, lineterm=""))[2:]  # without the files' names
-changes = [line for line in changes if not line.startswith("@@")]
-print("\n".join(changes))
-print(f"\n{sum(line.startswith('+') for line in changes)} of {len(many)} lines are new or changed")
+marked = [line for line in difflib.ndiff(one, many) if line[0] in " +"]  # without the lines that are gone
+print("\n".join(marked))
 
 # %% [markdown]
 # Read it with these questions in mind. Almost each line answers one:
@@ -61,7 +60,7 @@ print(f"\n{sum(line.startswith('+') for line in changes)} of {len(many)} lines a
 # | How do the weights stay equal? | `hvd.DistributedOptimizer(...)`: all apply the same mean gradient | Average or sum |
 # | Which images are mine? | `shard(order, hvd.rank(), hvd.size())` | Shards |
 # | What number do I report? | `hvd.allreduce(...)`: the mean loss, the sum of correct answers | Counting the test images |
-# | Who writes files? | `if hvd.rank() == 0` | What breaks |
+# | Who writes files? | `if hvd.rank() == 0` | Break each line |
 #
 # Two more lines look like details. The seed is `args.seed + hvd.rank()`, so that each worker distorts its images in
 # another way. But the *shuffle* uses `args.seed` alone, so that all workers cut up one and the same order.
@@ -85,6 +84,32 @@ rows = sabotage("no broadcast")
 # Nothing crashes, and the program itself prints nothing about the bug. The table compares the weights of the workers,
 # and so it shows it.
 #
+# ### Break each line
+#
+# Do all the lines matter? The next experiment removes one after the other. Each time it runs what is left on real
+# workers, and observes their weights, their images, their device and the files that they write.
+#
+# **What to look at:** on the left a row for each program, and a column for each symptom. A 1 is healthy. On the right
+# you see how far the workers' networks are apart. Before you look: which of these programs will crash?
+
+# %%
+result = saved("C27")
+for arm, (run, *_) in result.runs.items():
+    print(f"{arm}: {sum(map(bool, run['errors']))} of {len(run['errors'])} workers ended with an error")
+
+# %% [markdown]
+# This is what makes distributed bugs expensive: they are silent. Most of these programs run to the end, print a loss
+# that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients. Each computes them
+# for weights that no other worker has. (The figure divides the distance by the length of the mean weights. This length
+# grows, so the curve falls although the distance stays.) Without `DistributedOptimizer` no gradient is exchanged: there
+# are several lonely runs from one start, of which one is saved. Loss and correct answers are still reduced, so the
+# accuracy that is printed is a mean over different networks. You find such a bug by asking for the symptom: a hash of
+# the weights on each worker, the number of distinct images, the device, the writer.
+#
+# The last symptom, several writers, shows in `metrics.jsonl` and `model.pt`. If several workers write the same file at
+# the same time, it may hold lines of each of them, or a worker may fail because another one has already renamed the
+# file.
+#
 # ## MPI's words
 #
 # Horovod speaks the language of MPI, the standard by which programs on supercomputers have talked to each other since
@@ -101,8 +126,8 @@ rows = sabotage("no broadcast")
 # | reduce-scatter | as all-reduce, but each gets only a part of the result; notebook 03's ring begins with it |
 # | barrier | nobody goes on before all are here |
 #
-# The last five are **collectives**: *every* worker has to call them, or those who did wait for the others. The most
-# frequent hang is a collective inside `if hvd.rank() == 0`.
+# The last five are **collectives**: *every* worker has to call them. If one worker does not, all others wait for it.
+# The most frequent hang is a collective inside `if hvd.rank() == 0`.
 #
 # ![](drawings/deadlock.svg)
 #
@@ -128,24 +153,9 @@ if hvd.rank() == 0:
     print("told by the launcher:", *(f"{name}={os.environ[name]}" for name in ("HOROVOD_RANK", "HOROVOD_SIZE")))
 
 # %%
-import os
-import subprocess
-import sys
+from lessons.cells.programs import launch
 
-
-def launch(program: str, count: int) -> None:
-    """Start a program with so many workers, and show what they printed, by rank."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    command = ["horovodrun", "-np", str(count), sys.executable, program]
-    print("$ horovodrun -np", count, "python", program)
-    variables = os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True)
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-2000:])
-    print("\n".join(sorted(done.stdout.replace("<stdout>:", " ").splitlines(), key=lambda line: line[:4])))
-
-
-launch("words.py", workers)
+print("\n".join(launch("horovodrun", "words.py", workers)))
 
 # %% [markdown]
 # There is no master program that gives orders. `horovodrun` starts the *same* program several times, as `mpirun` does
@@ -172,9 +182,10 @@ lines = horovodrun(
 lines[-1]
 
 # %% [markdown]
-# One line an epoch, though all workers ran the same code: only rank 0 records. Do not expect much of the accuracy. This
-# network is the bootcamp's without batch normalisation, trained for a moment. How to make it better is the subject of
-# notebooks 05 and 06; here we want to know that it is *right*.
+# One line an epoch, though all workers ran the same code: only rank 0 records. Do not expect much of the accuracy,
+# because the network has trained for a moment only. Is it faster than one worker? Notebook 03 has measured that: if
+# each worker has a core of its own, two workers use about {{cores_weak}} images while one uses 100. Four workers on two
+# cores cannot be faster than two. Here we want to know that the program is *right*.
 #
 # ## A GPU each
 #
@@ -193,12 +204,12 @@ lines[-1]
 # All workers apply the same gradient, so all make the same step. Two networks that begin equal stay equal. Two that
 # begin apart stay apart, at the same distance.
 #
-# In a **broadcast** one worker sends its weights to all others. Equal seeds would make an equal start as well. But they
-# fail if one worker has another version of a library, or if only one of them has read a **checkpoint**, a file with the
-# state of a run.
+# In a **broadcast** one worker sends its weights to all others. Here this is needed, because the script gives each
+# worker another seed. Equal seeds would make an equal start as well. But they fail if one worker has another version of
+# a library, or if only one of them has read a **checkpoint**, a file with the state of a run.
 #
 # After a restart, send the optimizer's state and the number of the epoch as well. Otherwise only rank 0 has them.
-# Momentum and Adam's averages are a memory of earlier gradients, and they change each step. If only rank 0 has this
+# Momentum and Adam's averages are a memory of earlier gradients, and each step depends on them. If only rank 0 has this
 # memory, the same gradient makes different steps, and the networks drift apart. If only rank 0 knows the epoch, the
 # workers use different shuffles, and rank 0 ends first. The lab of this lesson (notebook 14) shows a restart.
 #
@@ -220,8 +231,8 @@ lines[-1]
 # ## Shards: is every GPU seeing the same data?
 #
 # If nobody divides the images, yes. Each worker reads all of them, and if the seeds are equal as well, all compute the
-# same gradient: several GPUs, the heat of several GPUs, and the result of one. Nothing fails. Accuracy per epoch is
-# even fine. Horovod does not divide data for you; it does not know what data is.
+# same gradient: several GPUs, the heat of several GPUs, and the result of one. Nothing fails. Horovod does not divide
+# data for you. It does not know what data is.
 #
 # Dividing means: one shuffle that all workers agree on, cut up by rank, equally many for each.
 
@@ -250,7 +261,7 @@ for epoch in range(2):
 
 # %% [markdown]
 # Why must all have equally many? Because each update is a collective. A worker with one batch more than the others
-# waits for partners that have already gone home. Horovod then prints every minute that some ranks stall, and waits on.
+# waits for workers that have already ended. Horovod then prints every minute that some ranks stall, and waits on.
 # (`hvd.join()` lets a worker that is done answer with zeros. But zeros then count in the mean.)
 #
 # ## Counting the test images
@@ -286,8 +297,8 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 #
 # How wrong can padding be? With 7 workers, 3 of CIFAR-10's 10,000 test images are counted twice, an error of at most
 # 0.03 points. With 600 workers it is 200 images, and up to 2 points. That is as large as the differences that papers
-# report. And one number is far from the truth more often: the accuracy of rank 0 alone, on its shard. It looks just
-# like the real one, and scatters more.
+# report. The accuracy of rank 0 alone, on its own shard, is worse still. It looks just like the real one. But it rests
+# on few images, so it is often far from the truth.
 #
 # ## Reading the timeline
 #
@@ -299,7 +310,6 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 # - `ALLREDUCE`: the exchange, with its parts. `MEMCPY_IN_FUSION_BUFFER` collects small tensors in one buffer,
 #   `GLOO_ALLREDUCE` (`NCCL_ALLREDUCE`, `MPI_ALLREDUCE`) sends them round the ring, `MEMCPY_OUT_FUSION_BUFFER` hands
 #   them out again. Long bars here mean that the exchange is the limit: the network, or on one machine its processors.
-# - Gaps: nobody has a gradient yet. That is computing.
 #
 # We read the file, and pick a usual update of the network's weights.
 
@@ -322,7 +332,7 @@ show_update(update)
 # large ones are cheaper than many small ones. The lab of this lesson (notebook 14) measures by how much.
 #
 # The grey part is the time before the first exchange. There the worker only computes: the optimizer's step, the next
-# batch, the forward pass and the beginning of the backward pass. The computing goes on below the coloured lines,
+# batch, the forward pass and the beginning of the backward pass. The computing also goes on during the exchanges,
 # because the gradients of the first layers are still missing. Horovod does not record it, so the figure cannot show it.
 # Only rank 0 writes a timeline. If another worker is slow, rank 0 waits for it, and its first gradients show a long
 # thin line.
@@ -349,7 +359,7 @@ show_update(update)
 # People often quote $\max(\text{compute}, \text{exchange})$. Here that would be 60 ms, which is too good to be true: it
 # leaves out that the tail comes after the backward pass.
 #
-# How much can overlap hide? Move the dials, and find out:
+# How much can overlap hide? Move the dials, and find out. (A *bucket* is a group of gradients that are sent together.)
 
 # %%
 from lessons import explore
@@ -360,8 +370,8 @@ explore("timeline")
 # Theory says that overlap makes an update shorter. Does it do so on one machine without a GPU? Guess first: who does
 # the exchanging, and is there a free core for it?
 #
-# **What to look at:** each group has four bars. The first two are computing alone and exchanging alone. Compare the
-# last two, without overlap and with it.
+# **What to look at:** on the left, two joined points are one launch, without overlap and with it. Does the line fall or
+# rise? The marks *best* and *sum* say what the theory would allow.
 
 # %%
 result = saved("C26")
@@ -370,12 +380,12 @@ result = saved("C26")
 # The theory assumes two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
 # network card that is nearly true. Here one pool of cores does both. Copying through the **loopback**, the network
 # inside one machine, and adding up is work for the CPU. If no core is free, exchange and back-propagation share the
-# cores, and each slows the other down. So here overlap saves nothing.
+# cores, and each slows the other down. So on this machine overlap saves nothing, and the claim is false here.
 #
 # Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
 # small exchanges, and each pays its latency (notebook 03). Sent after the backward pass, all of them fit into one
-# buffer, and go out in one exchange. In the timeline above, count the groups of thick lines that begin and end
-# together: each group is one exchange.
+# buffer, and go out in one exchange. In the figure of your own update, above the drawing, count the groups of thick
+# lines that begin and end together: each group is one exchange.
 #
 # <details><summary>Where does clipping belong?</summary>
 #
@@ -388,9 +398,9 @@ result = saved("C26")
 #
 # ## Convert it yourself
 #
-# You have seen each line. Now turn the program of one worker into one of four. Try it from memory, and look up a line
-# only when you are stuck. The next cell copies `cifar_single.py` to `my_workers.py`, beside this notebook. Then it
-# launches `my_workers.py` on four workers for some seconds, and says what they do.
+# You have seen each line, and what happens without it. Now turn the program of one worker into one of four. Try it from
+# memory, and look up a line only when you are stuck. The next cell copies `cifar_single.py` to `my_workers.py`, beside
+# this notebook. Then it launches `my_workers.py` on four workers for some seconds, and says what they do.
 
 # %% tags=["task"]
 from lessons.cells import convert
@@ -415,34 +425,7 @@ solved = shutil.copy(SOURCE / "cifar_base.py", convert.MINE)
 steps = convert.check()
 
 # %% [markdown]
-# ## What breaks when a change is left out
-#
-# Now we know what each line is for. Do they all matter? The experiment takes the text of `cifar_base.py`, removes one
-# change, and runs what is left on real workers, with observers beside it: of the weights, of the images used, of the
-# device chosen and of the files written.
-#
-# **What to look at:** on the left a row for each program, and a column for each symptom. A 1 is healthy. On the right
-# you see how far the workers' networks are apart. Before you look: which of these programs will crash?
-
-# %%
-result = saved("C27")
-for arm, (run, *_) in result.runs.items():
-    print(f"{arm}: {sum(map(bool, run['errors']))} of {len(run['errors'])} workers ended with an error")
-
-# %% [markdown]
-# This is what makes distributed bugs expensive: they are silent. Most of these programs run to the end, print a loss
-# that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients. Each computes them
-# at a place that the others have never been to. (The figure divides the distance by the length of the mean weights.
-# This length grows, so the curve falls although the distance stays.) Without `DistributedOptimizer` no gradient is
-# exchanged: there are several lonely runs from one start, of which one is saved. Loss and correct answers are still
-# reduced, so the accuracy that is printed is a mean over different networks. You find such a bug by asking for the
-# symptom: a hash of the weights on each worker, the number of distinct images, the device, the writer.
-#
-# The last symptom, several writers, shows in `metrics.jsonl` and `model.pt`. If several workers write the same file at
-# the same time, it may hold lines of each of them, or a worker may fail because another one has already renamed the
-# file.
-#
-# ### The bug zoo
+# ## The bug zoo
 #
 # So be the doctor. You get what was measured of a run, and name its bug.
 
@@ -471,7 +454,7 @@ def diagnose(symptoms: dict) -> str:
 # - The key changes: init, pin by local rank, wrap the optimizer, broadcast the start (after a restart the optimizer's
 #   state and the epoch, too), shard, reduce what you report, write on rank 0.
 # - Average gradients and losses; sum counts. Evaluate by counts, so that unequal shards do no harm.
-# - Overlap hides an exchange only behind resources that it does not need itself.
+# - Overlap hides an exchange only if the exchange does not need the cores that compute.
 # - Almost every change that is left out fails in silence. Look for its symptom.
 #
 # The lines to keep:

@@ -17,7 +17,7 @@
 # find out in a program of your own which of several causes it is, write a learning-rate schedule that does not change
 # its meaning with the number of workers, and judge how far a rate can be scaled.
 #
-# **Time:** about {{minutes_05}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (noise,
+# **Time:** about {{minutes_05}} minutes, and no waiting: all runs of this notebook are saved. **Builds on:** 01 (noise,
 # critical batch size), 03 (averaging gradients, shards) and 04 (Horovod).
 #
 # In the last two notebooks, four workers computed exactly what one worker with a four times larger batch would compute.
@@ -28,11 +28,9 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
-import numpy as np
-
 from benchmarks.claims.lesson_05 import c04_time_to_accuracy as c04
-from cifar.data import shard, shuffle, updates_per_epoch
-from lessons import compare, horovodrun, panels, saved, show
+from cifar.data import shard, shuffle
+from lessons import compare, saved
 
 # %% [markdown]
 # ## "My accuracy is lower now"
@@ -66,27 +64,26 @@ my_guess = None  # a number of points, such as 10
 #
 # ![](drawings/steps.svg)
 #
-# Both runs have seen every image {{c04_epochs}} times. But one has changed its weights {{c04_updates_one}} times, and
-# the other {{c04_updates_four}} times. In general, $K$ workers with $b$ images each use $Kb$ images in an update, and
-# $N$ images are used up after $N / (Kb)$ updates.
+# We train for {{c04_epochs}} epochs, so both runs have seen every image {{c04_epochs}} times. But one has changed its
+# weights {{c04_updates_one}} times, and the other {{c04_updates_four}} times. In general, $K$ workers with $b$ images
+# each use $Kb$ images in an update, and $N$ images are used up after $N / (Kb)$ updates.
 #
 # ### The experiment
 #
 # Four workers train twice. The first time they stop after as many images as one worker has used. The second time they
-# train four times as long, so that they make {{c04_updates_one}} updates, too. We did this with two kinds of schedule.
-# In the left and the middle panel the rate stays constant. In the right panel it falls along a straight line, and is
-# zero at the end of the run. The numbers in the text are those of the right panel. There, the points at one worker are
-# the run of one worker.
+# train four times as long, so that they make {{c04_updates_one}} updates, too. In the left panel of the figure, the
+# rate falls along a straight line, and is zero at the end of each run. All numbers in the text are from there. The
+# other two panels show the whole way of runs whose rate stays constant.
 
 # %%
 saved_c04 = saved("C04")
 compare("four_workers", my_guess)
 
 # %% [markdown]
-# It was (c): too few steps. After as many images, the four workers reach {{c04_four}} %. **With equal steps, they reach
-# {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval:
-# {{c04_gain_interval}}). So averaging (a) is not to blame. The images (b) are right, and all seeds agree, so it is not
-# bad luck (d).
+# The answer is (c): too few steps. After as many images, the four workers reach {{c04_four}} %. **With equal steps,
+# they reach {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval:
+# {{c04_gain_interval}}). So averaging (a) is not to blame. Each worker had a shard of its own, so the images (b) are
+# right. And all seeds agree, so it is not bad luck (d).
 #
 # At equal steps, more images in each step are better here. There can be two reasons, and this experiment does not tell
 # them apart. A gradient of more images has less noise. And the four workers have seen every image four times as often,
@@ -109,54 +106,13 @@ compare("four_workers", my_guess)
 # (The two GPUs of the story had lost two points, with another network and another recipe. They, too, had made half as
 # many updates as the one.)
 #
-# At a constant rate, in the other two panels, runs differ more from seed to seed. There the noise shakes the weights
-# until the end, and a larger batch is shaken less. That favours several workers, so it hides a part of what they lose.
-# With a rate that falls to zero, as in most recipes, the last steps are tiny, and all runs come to rest.
+# At a constant rate, in the other two panels, runs differ more from seed to seed: the noise shakes the weights until
+# the end. With a rate that falls to zero, as in most recipes, the last steps are tiny, and all runs come to rest.
 #
 # How was this measured? Accuracies do not depend on who waits for whom. So one process computes what $K$ workers would
 # compute: each worker's part in turn, with its own random numbers and batch statistics, and then one update with the
-# mean gradient. A test compares this with real workers. You can run a small version yourself:
-# `from lessons import live`, and then `live("C04")`. It has two epochs of few images. That is too little to show the
-# effect, but it shows how the experiment is made.
-#
-# ### See it on your machine
-#
-# Real workers, and the script with batch normalisation: one worker first, then several, which go on until they have
-# made as many updates.
-
-# %%
-batch = 64
-length = 2 * epochs
-one = horovodrun("cifar_batch_norm.py", 1, epochs=length, images=images, batch_size=batch, seed=seed, device=device)
-
-# %%
-many = horovodrun(
-    "cifar_batch_norm.py", workers, epochs=length * workers, images=images, batch_size=batch, seed=seed, device=device
-)
-
-# %%
-figure, (left, right) = panels(("epochs", "test accuracy (%)"), ("updates", "test accuracy (%)"))
-for size, lines in ((1, one), (workers, many)):
-    accuracy = [100 * line["test_accuracy"] for line in lines]
-    done = np.array([line["epoch"] for line in lines])
-    left.plot(done, accuracy, label=f"{size} worker{'s' * (size > 1)}")
-    right.plot(done * updates_per_epoch(images, batch, size), accuracy)
-left.legend()
-left.locator_params(axis="x", integer=True)
-ends = f"{one[-1]['test_accuracy']:.1%} for one worker, {many[length - 1]['test_accuracy']:.1%} for {workers}"
-same = f"{one[-1]['test_accuracy']:.1%} and {many[-1]['test_accuracy']:.1%}"
-show(
-    figure,
-    f"The same two runs against epochs and against updates. After {length} epochs: {ends}. Equal updates: {same}.",
-    f"After {length} epochs: {ends}. After as many updates as one worker made: {same}. One run each: no verdict.",
-)
-
-# %% [markdown]
-# Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
-# times?* On the right: *how good is it after so many steps?* A test of a network with batch normalisation uses
-# **running statistics**: means over the batches of the last updates. At the start of training they have made-up values,
-# and after few updates these values are still a part of the mean. So the first points are lower than the network
-# deserves, above all those of several workers.
+# mean gradient. A test compares this with real workers. The lab of this lesson (notebook 15) lets you train with one
+# and with four real workers, and compare them in the same two ways.
 #
 # Three ways lead out. Train longer, as above, and pay with images. Or divide the per-worker batch by $K$, which gives
 # the run of one worker (notebook 03; batch normalisation aside). Or let every step go further, with a rate that is
@@ -212,6 +168,7 @@ else:
 # times. Look at the indices that the workers use for one update:
 
 # %%
+batch = 64
 order = shuffle(images, seed, epoch=0)
 sharded = [set(shard(order, rank, workers)[:batch].tolist()) for rank in range(workers)]
 copied = [set(order[:batch].tolist()) for rank in range(workers)]
@@ -263,9 +220,10 @@ for size in (1, 4):
 
 # %% [markdown]
 # Does it matter for accuracy? People claim that the accuracy is higher if the schedule is keyed by epoch. The
-# experiment trains four workers with a schedule that halves the rate every epoch. Once it is keyed by epoch, and once
-# by one worker's updates. Nothing else changes. We run both schedules twice: from the **base rate**, which is that of
-# one worker, and from four times that rate.
+# experiment trains the small ResNet by four workers with 64 images each, for 6 epochs of 10,240 images, with five
+# seeds. Its schedule halves the rate every epoch. Once it is keyed by epoch, and once by one worker's updates. Nothing
+# else changes. We run both schedules twice: from the **base rate**, which is that of one worker, and from four times
+# that rate. (The next section says why one might scale a rate like this.)
 #
 # **What to look at:** on the left the rates that the runs really used: the stairs of "by step" are four times as wide.
 # On the right, for each starting rate, which of the two ends higher. Compare both with the line of one worker, too.
@@ -322,7 +280,7 @@ result = saved("C06")
 # the rate hardly grows any more.
 #
 # The next experiment searches the best rate for 1 to 32 workers with 8 images each. The network is the small one of
-# notebook 01, without batch normalisation.
+# notebook 01, without batch normalisation. It trains for 3 epochs of 8,192 images, with five seeds.
 #
 # **What to look at:** on the left, where each curve has its valley, and how it moves. On the right, whether the best
 # rates follow the line of proportion, and where they leave it.
@@ -339,31 +297,18 @@ result = saved("C20")
 # better rate makes up for some of the missing updates, and not for all.
 #
 # The formula is about one step in a quadratic valley, and this experiment is about whole runs of equal epochs. So
-# expect the formula's shape, and not its numbers. A run with few updates also has no time to make up for small steps,
-# which speaks for higher rates.
+# expect the formula's shape, and not its numbers.
 #
-# With batch normalisation, a rate has another effect, and we have not run this sweep with it. The experiment on
-# schedules shows that with it, too, a scaled rate can be far too high.
+# We have not run this sweep with batch normalisation. The experiment on schedules had batch normalisation and SGD, and
+# there a scaled rate was far too high.
 #
-# ### The critical batch, seen from the other side
+# ### Where is the bend?
 #
-# Notebook 01 estimated the noise scale from gradients alone. The other half of that claim is about the number of
-# updates that it takes to reach a given loss, when each batch size has its own best rate:
-#
-# $$ S(B) = S_{\min} \left( 1 + \frac{\mathcal B}{B} \right). $$
-#
-# You know this formula from notebook 01. Read it from small batches to large ones.
-#
-# - *Well below* the critical batch, twice the workers need half the updates. The scaled rate pays for the larger batch
-#   in full.
-# - *From half the critical batch to the whole*, the updates fall by a third, from $3 S_{\min}$ to $2 S_{\min}$.
-# - *Above it*, twice the batch saves few updates, but the run needs almost twice as many images. The linear rule is too
-#   bold there as well: at the critical batch, the best rate is half of what the rule says.
-#
-# Three measurements of this network tell where the bend is. The updates of notebook 01 say {{c28_critical}} images, its
-# noise scale says {{c28_noise}}, and the rates above say {{c20_critical}}. They do not agree: the largest is more than
-# three times the smallest. They belong to different stretches of training, and all three are rough. What you can plan
-# with is only this: the bend lies at some tens to a hundred images, and not at a thousand.
+# The bend is at the critical batch size. Three measurements of this network tell where it is. The updates of notebook
+# 01 say {{c28_critical}} images, its noise scale says {{c28_noise}}, and the rates above say {{c20_critical}}. They do
+# not agree: the largest is more than three times the smallest. They belong to different stretches of training, and all
+# three are rough. What you can plan with is only this: the bend lies at some tens to a hundred images, and not at a
+# thousand.
 #
 # Other problems have other bends. Shallue et al. 2018 (arXiv:1811.03600) found the same pattern for many networks and
 # data sets: the updates fall, and then they stay. The critical batches differed by orders of magnitude. So there is no
@@ -378,13 +323,18 @@ result = saved("C20")
 # | Adam and relatives | $\eta \to \sqrt K\, \eta$ | it divides by the gradient's usual size, which is mostly noise | where noise is small |
 # | LARS, LAMB (notebook 06) | no fixed rule, to be tuned; LAMB's authors take $\sqrt K$ (arXiv:1904.00962) | a step is a share of the layer's weights | to be searched for |
 #
-# Why only the square root for Adam? A run with $K$ times the batch has only a $K$-th of the updates, so each of them
-# should go $K$ times as far. Adam divides each step by the usual size of the gradient. Where this size is mostly noise,
-# it is $\sqrt K$ times smaller with $K$ times the batch. So at the same rate, Adam already goes $\sqrt K$ times as far
-# in the direction that matters. A rate that is $\sqrt K$ times higher brings the other factor (Malladi et al. 2022,
-# arXiv:2205.10287, derive it, and change Adam's other constants as well). The lesson scripts of notebook 06 multiply
-# Adam's rate by $K$, which is bold. Notebook 06 tests it, with and without **warmup**, in which the rate climbs slowly
-# at the start.
+# <details><summary>Why only the square root for Adam?</summary>
+#
+# A run with four times the batch has only a quarter of the updates. So each update should go four times as far. Adam
+# divides each step by the usual size of the gradient. If this size is mostly noise, then it is half as large with four
+# times the batch, because the noise of a mean falls with the square root. So Adam's steps are twice as long already, at
+# the same rate. A rate that is twice as high brings the other factor of two. Twice is the square root of four. (Malladi
+# et al. 2022, arXiv:2205.10287, derive this, and they change Adam's other constants as well.)
+#
+# </details>
+#
+# The lesson scripts of notebook 06 multiply Adam's rate by $K$, which is bold. Notebook 06 tests it, with and without
+# **warmup**, in which the rate climbs slowly at the start.
 #
 # None of these rules holds everywhere. Shallue et al. 2018 searched the best rate for each batch in many workloads, and
 # no rule came near it in all of them. Take a rule as the place where your search begins.
@@ -401,8 +351,9 @@ result = saved("C20")
 # eigenvalue of a matrix, the **Hessian**, which holds all second derivatives of the loss. The lab of this lesson
 # (notebook 15) computes it on a matrix of nine numbers, and says how this is done for a network.
 #
-# One worker and eight train on a few images, without distortions, so that they can come near a
-# minimum at all. Again the large batch is looked at twice: at equal epochs and at equal updates.
+# One worker and eight train the small ResNet with 32 images each, for 12 epochs, with five seeds. There are only 2,048
+# training images, without distortions, so that they can come near a minimum at all. Again the large batch is looked at
+# twice: at equal epochs and at equal updates.
 #
 # **What to look at:** the eigenvalues (one point for each seed, on a logarithmic axis) from left to right, and, in the
 # caption, the training loss at each end: a sharpness means little at a place that is not a minimum. On the right, test
@@ -418,9 +369,9 @@ result = saved("C29")
 # - **Sharpness fades with the loss.** A network that is sure of its training images tends to look flat, wherever it is.
 #   At equal epochs the large batch has the higher training loss ({{c29_loss_epochs}} against {{c29_loss_small}} nats),
 #   so a part of its sharpness is only this. At equal updates it has the lower loss ({{c29_loss_updates}}), and is still
-#   {{c29_times_updates}} times as sharp. There this cannot be the reason.
-# - **Fewer updates are not another minimum.** At equal epochs the large batch has made fewer steps, and may be on the
-#   way still. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch trains
+#   {{c29_times_updates}} times as sharp. So at equal updates, this cannot be the reason.
+# - **The large batch may not have arrived.** At equal epochs it has made fewer steps, so it may still be on its way to
+#   a minimum. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch trains
 #   longer. Here most of the sharpness goes away, and the accuracy does not come back: it is {{c29_epochs}} % at equal
 #   epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch. At equal updates, the large
 #   batch knows its training images better than the small one does, and it still generalises worse.
@@ -432,12 +383,12 @@ result = saved("C29")
 # find the effect. Shallue et al. 2018 trained many networks with searched rates. They write: "we find no evidence that
 # larger batch sizes degrade out-of-sample performance".
 #
-# ## Three patients
+# ## Four patients
 #
 # Now find the cause yourself. Each patient is a program for four workers with 64 images each. The program for one
 # worker makes 782 updates in an epoch. Its 8 epochs are counted from 0, as in your `rate_at`. Its rate is 0.1, and
 # falls to 0.01 at the beginning of epoch 4. For four workers, a search has found that the best rate of this network is
-# 0.4. The three patients end at a lower accuracy than a healthy program. This is what they print:
+# 0.4. The four patients end at a lower accuracy than a healthy program. This is what they print:
 #
 # | | updates an epoch | first images of workers 0 and 1 | rate in epochs 0, 4 and 7 |
 # | --- | --- | --- | --- |
@@ -445,6 +396,7 @@ result = saved("C29")
 # | patient A | 196 | 4181, 902, 17 and 4181, 902, 17 | 0.4, 0.04, 0.04 |
 # | patient B | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.4, 0.4 |
 # | patient C | 196 | 4181, 902, 17 and 23, 511, 7300 | 0.1, 0.01, 0.01 |
+# | patient D | 196 | 4181, 902, 17 and 23, 511, 7300 | 1.6, 0.16, 0.16 |
 #
 # Write down a cause for each before you look.
 #
@@ -468,6 +420,13 @@ result = saved("C29")
 # There is no mistake in the images and none in the schedule. But the run makes a quarter of the updates at the rate of
 # one worker. So each image counts a quarter. The search for this network has found that 0.4 is better. For a network of
 # your own, you must search: a scaled rate can also be too high, as it was in the experiment on schedules.
+#
+# </details>
+#
+# <details><summary>Patient D</summary>
+#
+# The rate is 16 times that of one worker, and not four times. Somebody scaled it twice. Look for a launcher or a
+# library that multiplies the rate, too.
 #
 # </details>
 #

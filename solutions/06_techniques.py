@@ -140,8 +140,12 @@ explore("statistics")
 # line with `grouped_allreduce_`. Without it, each worker tests a slightly different network. Rank 0 prints the mean of
 # these accuracies, and saves its own network.
 #
-# **What to look at:** every point has the same global batch, the same number of updates and the same rate. Only the
-# number of images that are normalised together changes. Does the accuracy change by more than the error bars?
+# The experiment trains the small ResNet with a global batch of 512 images, for 6 epochs of 16,384 images, with five
+# seeds. Every point of the figure has the same global batch, the same number of updates and the same rate. Only the
+# number of images that are normalised together changes.
+#
+# **What to look at:** the left end of each panel, where these images are few. Does the accuracy change by more than the
+# error bars?
 
 # %%
 result = saved("C30")
@@ -195,11 +199,12 @@ show(
 )
 
 # %% [markdown]
-# Now the test. One process computes what eight workers would compute, as in notebook 05. It trains the network in nine
-# ways, and five times in each: with SGD at a base rate of 0.005, with SGD at 0.02, and with Adam at 0.001. Each
-# optimizer uses its base rate, then eight times this rate (*scaled*), and then eight times this rate after a *warmup*.
-# (SGD has **momentum** 0.9 here: it steps along a running sum of the gradients. The newest one counts fully, the one
-# before 0.9 times, the one before that 0.81 times, and so on.)
+# Now the test. One process computes what eight workers would compute, as in notebook 05. It trains the small ResNet in
+# nine ways, and five times in each, for 5 epochs of 12,288 images, with 64 images for each worker: with SGD at a base
+# rate of 0.005, with SGD at 0.02, and with Adam at 0.001. Each optimizer uses its base rate, then eight times this rate
+# (*scaled*), and then eight times this rate after a *warmup*. (SGD has **momentum** 0.9 here: it steps along a running
+# sum of the gradients. The newest one counts fully, the one before 0.9 times, the one before that 0.81 times, and so
+# on.)
 #
 # **What to look at.** On the left is the loss of each update, for SGD at the higher rate. Does warmup lower the peak,
 # or does it only move it to a later update? In the middle is the highest loss of each training. The grey line there is
@@ -422,7 +427,8 @@ for new in rates:
 print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
 
 # %% [markdown]
-# Now a network. During training the rate is multiplied by eight once, or divided by eight.
+# Now a network: the small ResNet, one worker, batches of 128 images, five seeds. After 200 updates the rate is
+# multiplied by eight, or divided by eight. 60 more updates follow.
 #
 # **What to look at:** the length of each update, divided by its mean length before the change. So 1 means: as before.
 # Which line follows the rate at once? And where does the other one take longer to adapt: after the fall or after the

@@ -80,8 +80,8 @@ for minutes in (1, 5, 10, 15, 30, 60):
 
 # %% [markdown]
 # The first part of the loss is writing. It falls if the interval is longer. The second part is work that is done again.
-# It grows. The sum is smallest where both are equal: writing / interval = interval / (2 x between). So the best
-# interval is
+# It grows. The sum is smallest where both are equal. (Set the derivative to 0 to see it.) There, writing / interval =
+# interval / (2 x between). So the best interval is
 #
 # $$\sqrt{2 \cdot \text{writing} \cdot \text{between}}$$
 #
@@ -126,8 +126,8 @@ for minutes in (1, 5, 10, 15, 30, 60):
 # - The run begins with 4 workers. It goes on as long as there are at least 2. It never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
 # - If one worker of a host fails, Horovod ends the other workers of this host, too, and bans the whole host. The ban
-#   begins when the others have gone on. With `--blacklist-cooldown-range 3 6`, it lasts 3 to 6 seconds. Without this
-#   option it never ends.
+#   begins when the remaining workers train again. With `--blacklist-cooldown-range 3 6`, it lasts 3 to 6 seconds.
+#   Without this option it never ends.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
 # a worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta
@@ -157,9 +157,9 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 #
 # What does a failure cost? We made such runs before, with three seeds each, and saved the results. Besides the *killed
 # worker* there are three other kinds of trouble. A *killed host* loses all its processes at once, as by a power
-# failure. It starts again after the second epoch. A *cut cable* is put back after the second epoch. A *host leaves*
-# when the script takes it off its list, for example because the owner of the host needs it. The host still works at
-# that moment. After the second epoch, the script prints it again.
+# failure. It starts again after the second epoch. A *cut cable* is put back after the second epoch. The last kind is
+# called *a host leaves*: the script takes the host off its list, for example because its owner needs it. The host still
+# works at that moment. After the second epoch it is on the list again.
 
 # %%
 from IPython.display import Markdown
@@ -188,8 +188,8 @@ Markdown(rows)
 #   waited for numbers that did not come, and gave up after 30 seconds. After a cut cable no worker noticed anything.
 #   All of them waited for 30 seconds.
 # - These 30 seconds are an option of Gloo, the library that exchanges the gradients: `--gloo-timeout-seconds`. Do not
-#   make it too short. New workers must also have started within this time. When we tried 10 seconds on a busy computer,
-#   some runs ended as beta came back, because its workers needed longer.
+#   make it too short. New workers must also start within this time, because the others wait for them in an exchange.
+#   When we tried 10 seconds on a busy computer, some runs ended as beta came back, because its workers needed longer.
 # - **The pause when beta is back** is the time in which its new workers start Python and read the images.
 # - **A host that leaves costs almost nothing.** Horovod tells the workers about it at their next commit. So no worker
 #   waits for an answer that does not come, and no update is made again. Many clouds warn you some time before they take
@@ -263,7 +263,8 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 # %% [markdown]
 # Now answer the question from above. A V100 trains ResNet-50 with about 350 images a second (DLPerf 2020). Its gradient
 # has 102 MB. Find your own link in the drawing above. In a ring, an exchange takes nearly twice the time that you see
-# there, because each worker sends nearly twice the gradient. How much work do 64 GPUs do, with batches of 64 or 256
+# there, because each worker sends nearly twice the gradient. (We leave out $\gamma$. And an Ethernet with TCP reaches
+# only about 60 % of its rate, so we count 6 of the 10 Gbit/s.) How much work do 64 GPUs do, with batches of 64 or 256
 # images, and with two kinds of links? And what does your function say?
 
 # %%
@@ -278,15 +279,14 @@ links = {  # seconds for a message, and for a byte
 }
 for link, (latency, byte_time) in links.items():
     exchange = ring((0, latency, byte_time), 64, gradient_bytes)
-    print(f"{link}: an exchange takes {1000 * exchange:.0f} ms")
+    print(f"{link}: an exchange of 64 GPUs takes {1000 * exchange:.0f} ms")
     for batch in (64, 256):
         computing = batch / 350  # seconds
         work = 64 * computing / (computing + exchange)
         count = worth_having(computing, latency, byte_time, 0, gradient_bytes)
-        print(
-            f"    {batch:3} images, {1000 * computing:.0f} ms of computing: 64 GPUs do the work of {work:.0f};", end=""
-        )
-        print(f" {count:,} are worth having" if count < 4096 else " thousands are worth having")
+        worth = f"{count:,} GPUs" if count < 4096 else "thousands of GPUs"
+        print(f"    {batch:3} images, {1000 * computing:.0f} ms of computing, {64 * batch:,} in the global batch:")
+        print(f"        64 GPUs do the work of {work:.0f}, and {worth} are worth having")
 
 # %% [markdown]
 # So the link decides, and so does the batch. 64 GPUs are worth having by our measure if they do the work of 32 or more.
@@ -307,53 +307,29 @@ from lessons import explore
 explore("efficiency")
 
 # %% [markdown]
-# And on a machine like yours? We measured the three times there. Two and four real workers exchanged gradients of
-# several sizes, and from their times we found $\alpha$, $\beta$ and $\gamma$. One worker trained our small network for
-# many updates, with batches of 64 images. This shows how often an update is slow, and by how much.
-#
-# We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as
-# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. ResNet-50
-# needs 340 times the computing of our network, and its gradient has 53 times as many bytes. So we multiply our two
-# measurements by these numbers. For a processor that is 100 times as fast, we divide the time of computing by 100.
-#
-# In the figure, the horizontal axis is the number of workers. The vertical axis is the share of its time in which a
-# worker computes. At 1.0 it never waits. The black line is one half. **Where a coloured line is below it, workers wait
-# more than they compute.** Each coloured line is a case: a network, and how much faster the machines are than here.
-
-# %%
-from lessons import compare, saved, show
-
-result = saved("C14", own=False)
-
-# %% [markdown]
-# **So it depends, and "some tens of GPUs" is not a rule.** ResNet-50 on a processor like this one can use thousands of
-# workers. Our small network on the same processor is past one half with some tens. Compare two cases at a time:
-#
-# - **A faster processor, the same links:** fewer workers are worth having. A gradient is ready sooner, but its exchange
-#   takes as long as before.
-# - **A network that computes more for each of its parameters:** more workers are worth having. A larger batch per
-#   worker helps in the same way. This is why people want large batches, and so it is the reason for all of notebook 06.
-# - **Faster messages:** far more workers are worth having. See the last two cases.
+# **So "some tens of GPUs" is not a rule.** Fewer workers are worth having if the processor is faster and the links stay
+# the same. More are worth having if a network computes more for each of its parameters, or if each worker's batch is
+# larger. This is why people want large batches, and so it is the reason for all of notebook 06. (The lab of lesson 10,
+# notebook 20, measures $\alpha$, $\beta$ and $\gamma$ on a machine like yours, and simulates thousands of such
+# workers.)
 #
 # It has been done, too. Goyal and others (2017) trained ResNet-50 on 8 GPUs and on 256. With 32 times as many GPUs they
-# were about 29 times as fast. Remember one more thing: more workers also mean a larger global batch. Notebook 05 showed
-# how that can make the learning worse.
+# were about 29 times as fast. And remember the other limit: more workers also mean a larger global batch. With 256
+# images each, 4,096 workers would have a million images in it. Notebook 05 showed how that can make the learning worse.
 #
-# Our $\alpha$ is much larger than in a cluster, where a message takes some microseconds. Our messages are slow because
-# four workers take turns on few cores.
-#
-# In a real cluster things are better than in this figure, for two more reasons. Much of the exchange happens while the
-# workers still compute (notebook 04). And a ring is not the only way. In a **tree**, pairs of workers add their
-# gradients, then pairs of pairs, and so on. The sum comes back the same way. That takes about $2 \log_2 K$ messages one
-# after the other: 20 instead of 2,046 for 1,024 workers. But each of them carries the whole gradient.
+# A ring is not the only way. In a **tree**, pairs of workers add their gradients, then pairs of pairs, and so on. The
+# sum comes back the same way. That takes about $2 \log_2 K$ messages one after the other: 20 instead of 2,046 for 1,024
+# workers. But each of them carries the whole gradient. So a tree is better for small gradients and many workers, and a
+# ring for large gradients.
 
 # %% [markdown]
 # ### Does such a model know real clusters?
 #
-# The model above was fitted on one machine. Now we use it with published numbers. What goes in: how fast a GPU trains
-# alone, how many weights the network has, how fast the links are, and how the library groups its gradients. What comes
-# out: the **efficiency** of a cluster, which is the speed of $K$ GPUs divided by $K$ times the speed of one. We compare
-# it with the efficiency that others have published, for clusters that we have never seen.
+# We let a model predict clusters that we have never seen. It is the formula above, for the links inside a host and for
+# those between hosts, with an exchange that overlaps with the backward pass, and with a library that sends the
+# gradients in groups. What goes in are published numbers: how fast a GPU trains alone, how many weights the network
+# has, and how fast the links are. Nothing is fitted. What comes out: the **efficiency** of a cluster, which is the
+# speed of $K$ GPUs divided by $K$ times the speed of one. We compare it with the efficiency that others have published.
 #
 # Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
 # GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries.
@@ -365,6 +341,7 @@ my_guess = None  # a number of per cent, such as 10
 
 # %%
 from benchmarks.speed import where_it_pays
+from lessons import compare, show
 
 picture = where_it_pays.picture()
 show(picture.figure, picture.alt, picture.caption)

@@ -27,11 +27,8 @@
 # ## The same in PyTorch's own words
 #
 # PyTorch brings `DistributedDataParallel` (DDP; Li and others 2020, arXiv:2006.15704), launched by `torchrun`. It is
-# the same algorithm, so it must give the same numbers. Below are two whole programs that make ten updates on the same
-# shards of made-up data, in double precision. We run both with two workers, and compare.
-#
-# One word is new in the second program. `init_process_group` makes a **process group**: the object through which a
-# worker talks to the others. In Horovod, `hvd.init()` does this, and you never see the object.
+# the same algorithm, so it must give the same numbers. Here is a whole program with Horovod. It makes ten updates on
+# made-up data, in double precision.
 
 # %%
 from pathlib import Path
@@ -60,62 +57,11 @@ updates(net, optimizer, hvd.rank(), hvd.size())
 if hvd.rank() == 0:
     torch.save(net.state_dict(), "horovod.pt")
 """
-DDP = f"""
-import torch
-import torch.distributed as dist
-import torch.distributed.nn  # must come before the group exists
-from torch.nn.parallel import DistributedDataParallel
-{SHARED}
-dist.init_process_group("gloo")
-torch.manual_seed(dist.get_rank())
-net = torch.nn.Linear(32, 10).double()
-wrapped = DistributedDataParallel(net)
-optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-updates(wrapped, optimizer, dist.get_rank(), dist.get_world_size())
-if dist.get_rank() == 0:
-    torch.save(net.state_dict(), "ddp.pt")
-del wrapped  # the wrapper holds the group
-dist.destroy_process_group()  # now nothing holds the group, so its threads end here
-"""
-Path("with_horovod.py").write_text(HOROVOD)
-written = Path("with_ddp.py").write_text(DDP)
-
-# %%
-import os
-import subprocess
-import sys
-
-here = Path(sys.executable).parent
-environment = os.environ | {"PATH": f"{here}{os.pathsep}{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
-torchrun = [sys.executable, "-m", "torch.distributed.run"]  # what the command torchrun does
-for told, command in {
-    "horovodrun -np 2 python with_horovod.py": [here / "horovodrun", "-np", "2", sys.executable, "with_horovod.py"],
-    "torchrun --standalone --nproc-per-node 2 with_ddp.py": [
-        *torchrun, "--standalone", "--nproc-per-node", "2", "with_ddp.py"
-    ],
-}.items():  # fmt: skip
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    print("$", told)
-
-# %%
-import torch
-
-
-def distance(one: torch.Tensor, other: torch.Tensor) -> float:
-    """How far two networks' weights are apart, as a share of their length."""
-    return ((one - other).norm() / other.norm()).item()
-
-
-mine, theirs = (torch.load(name, weights_only=True)["weight"] for name in ("horovod.pt", "ddp.pt"))
-print(f"relative difference of the weights after ten updates: {distance(mine, theirs):.1e}")
-assert distance(mine, theirs) < 1e-12
+written = Path("with_horovod.py").write_text(HOROVOD)
 
 # %% [markdown]
-# A number in double precision has about 16 digits. So a difference of 1e-16 means that the weights differ in their last
-# digits at most. With two workers it is often exactly 0, because the sum of two numbers has one order only. With more
-# workers, the two libraries may add the gradients in another order, and then a last digit differs. Read the two
-# programs side by side:
+# This table says what each part is called in both libraries. One word is new. A **process group** is the object through
+# which a worker talks to the others. In Horovod, `hvd.init()` makes it, and you never see it.
 #
 # | what | Horovod | PyTorch DDP |
 # | --- | --- | --- |
@@ -135,6 +81,82 @@ assert distance(mine, theirs) < 1e-12
 #
 # (`--standalone` means: all workers are on this host. `rdzv` is short for rendezvous, the place where the workers of
 # several hosts meet. `LOCAL_RANK` is a variable of the environment that `torchrun` sets.)
+#
+# **Your turn.** Turn the program into one that uses DDP, and that saves its weights in `my_ddp.pt`. The function
+# `updates` stays as it is: DDP returns a network, so give it this one. Change the text in the next cell, from
+# `hvd.init()` on. As long as you change nothing, your program is skipped.
+
+# %%
+MINE = f"""
+import torch
+import torch.distributed as dist
+import torch.distributed.nn  # must come before the group exists
+from torch.nn.parallel import DistributedDataParallel
+{SHARED}
+hvd.init()
+torch.manual_seed(hvd.rank())
+net = torch.nn.Linear(32, 10).double()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters())
+hvd.broadcast_parameters(net.state_dict(), root_rank=0)
+updates(net, optimizer, hvd.rank(), hvd.size())
+if hvd.rank() == 0:
+    torch.save(net.state_dict(), "my_ddp.pt")
+"""
+written = Path("my_ddp.py").write_text(MINE)
+
+# %% [markdown]
+# Here is ours. The last two lines look as if they did nothing, and so does the import of `torch.distributed.nn`. Keep
+# all three: they end the threads of the process group. Without them, a worker sometimes crashes after all its work. The
+# lab of this lesson, notebook 20, shows such a crash, and says why it happens.
+
+# %%
+DDP = f"""
+import torch
+import torch.distributed as dist
+import torch.distributed.nn  # must come before the group exists
+from torch.nn.parallel import DistributedDataParallel
+{SHARED}
+dist.init_process_group("gloo")
+torch.manual_seed(dist.get_rank())
+net = torch.nn.Linear(32, 10).double()
+wrapped = DistributedDataParallel(net)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+updates(wrapped, optimizer, dist.get_rank(), dist.get_world_size())
+if dist.get_rank() == 0:
+    torch.save(net.state_dict(), "ddp.pt")
+del wrapped  # the wrapper holds the group
+dist.destroy_process_group()  # now nothing holds the group, so its threads end here
+"""
+written = Path("with_ddp.py").write_text(DDP)
+
+# %% [markdown]
+# The next cell runs the programs with two workers each, and compares their weights.
+
+# %%
+import torch
+
+from lessons.cells.programs import launch
+
+
+def distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """How far two networks' weights are apart, as a share of their length."""
+    return ((one - other).norm() / other.norm()).item()
+
+
+launch("horovodrun", "with_horovod.py")
+launch("torchrun", "with_ddp.py")
+weights = {name: torch.load(name, weights_only=True)["weight"] for name in ("horovod.pt", "ddp.pt")}
+if "hvd" not in MINE:
+    launch("torchrun", "my_ddp.py")
+    weights["my_ddp.pt"] = torch.load("my_ddp.pt", weights_only=True)["weight"]
+for name, weight in weights.items():
+    print(f"{name}: relative difference from Horovod's weights {distance(weight, weights['horovod.pt']):.1e}")
+
+# %% [markdown]
+# A number in double precision has about 16 digits. So if the weights differ by about 1e-16, they differ in their last
+# digits at most. With two workers the difference is often exactly 0, because the sum of two numbers has one order only.
+# With more workers, the two libraries may add the gradients in another order, and then a last digit differs.
 #
 # Two differences are easy to miss. DDP takes the mean of the gradients, as Horovod does. But where *you* call an
 # all-reduce, Horovod's takes the mean, and PyTorch's takes the sum. And `DistributedSampler` **pads**: if the images
@@ -166,11 +188,11 @@ BUGS = {
 
 for bug, (right, wrong) in BUGS.items():
     Path("buggy_ddp.py").write_text(DDP.replace(right, wrong).replace(SAVED_BY_ONE, SAVED_BY_ALL))
-    command = [*torchrun, "--standalone", "--nproc-per-node", "2", "buggy_ddp.py"]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    print(bug)
+    launch("torchrun", "buggy_ddp.py")
     zero, one = (torch.load(f"worker_{rank}.pt", weights_only=True)["weight"] for rank in range(2))
-    print(f"{bug}: exit status {done.returncode}")
-    print(f"  between the two workers: {distance(zero, one):.1e}, from the right program: {distance(zero, theirs):.1e}")
+    print(f"  between the two workers: {distance(zero, one):.1e}")
+    print(f"  from the right program: {distance(zero, weights['ddp.pt']):.1e}")
 
 # %% [markdown]
 # Neither program crashes. In the first one, each worker trains a network of its own. DDP prepares the exchange in the
@@ -179,40 +201,6 @@ for bug, (right, wrong) in BUGS.items():
 # workers take as long as one. To find the first bug, compare the workers' weights. To find the second one, count the
 # images.
 #
-# ### The ending
-#
-# Two lines of the DDP program look as if they did nothing: `import torch.distributed.nn` and `del wrapped`. Keep both.
-# Without the first one the program still trains and saves, but now and then a worker crashes after all its work. The
-# last line that you see is `terminate called without an active exception`. The weights are saved by then, but the
-# launcher reports a failed run. So a script that waits for success stops. We launched both programs many times:
-
-# %%
-from benchmarks import endings
-
-for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.items():
-    counts = endings.read(name)
-    print(f"{told}: {counts['failures']} of {counts['launches']} launches failed")
-
-# %% [markdown]
-# One crash is too few to give a rate. But the cause can be seen without a crash: if one of the two lines is missing,
-# threads of the process group are still alive when the program has ended its work.
-#
-# <details><summary>Why do these threads make it crash?</summary>
-#
-# The threads of the process group exchange the gradients. A thread may still be at work while Python shuts down. Then
-# C++ ends the whole process. `dist.destroy_process_group()` ends the threads, but only if nothing holds the group any
-# more. Two things may hold it:
-#
-# - **The DDP wrapper.** So delete the wrapper first. If your training is a function, its variables go when it returns.
-#   Call `dist.destroy_process_group()` after that.
-# - **The module `torch.distributed.nn`**, if it is imported while there is a group. `DistributedDataParallel(net)`
-#   imports it. So import it yourself, before `init_process_group`. Then there is no group yet that it could hold.
-#
-# We tried this with Gloo on CPUs only.
-#
-# </details>
-
-# %% [markdown]
 # ## Which technique for which link?
 #
 # In lesson 09 you saw that the link decides how many workers are worth having. What can you do if your link is slow?
@@ -226,8 +214,9 @@ for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.it
 # **no exchange**, is there for comparison: each worker trains a network of its own.
 #
 # - **Earlier.** *Stock Horovod* is Horovod as it is installed. It begins to exchange while the backward pass still
-#   computes. The ways called *PyTorch's DDP*, *each gradient when it is ready* and *four groups, overlapped* begin then
-#   as well.
+#   computes. So do *PyTorch's DDP*, and two ways of our scripts: *each gradient when it is ready* sends the gradient of
+#   each layer by itself, and *four groups, overlapped* collects the gradients in four groups and sends each group when
+#   it is complete.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
 #   values only, and adds the rest to its next gradient. *PowerSGD* replaces a matrix of gradients by the product of two
 #   narrow matrices, which have fewer numbers (Vogels and others 2019, arXiv:1905.13727).
@@ -243,24 +232,24 @@ result = saved("links", verdict=False)
 # First look at the black line. These workers exchange nothing, so it should be flat. It goes up and down, because other
 # programs were busy at times, and there is one run of each kind. So believe large differences only.
 #
-# **To begin earlier changes little on slow links.** An exchange that takes five times as long as the backward pass
-# cannot hide behind it. **To send less changes much.** At 100 Mbit/s, with 16 images a worker, the plain way loses most
-# of the speed, and top-k and PowerSGD keep most of it. A larger batch is faster for another reason as well: the
-# processor needs less time for each of its images.
+# **To begin earlier changes little on slow links.** If an exchange takes much longer than the backward pass, only a
+# small part of it can hide behind the backward pass. **To send less changes much.** At 100 Mbit/s, with 16 images a
+# worker, the plain way loses most of the speed, and top-k and PowerSGD keep most of it. A larger batch is faster for
+# another reason as well: the processor needs less time for each of its images.
 #
-# On the fastest link, the ways that exchange after each batch keep at least three quarters of the plain way's speed.
-# Only stock Horovod is much slower. Its background threads take time from the cores that compute. (Lab 14 shows how our
-# scripts avoid this. With GPUs, the processor has time for these threads.)
+# On the fastest link, most ways that exchange after each batch keep at least three quarters of the plain way's speed.
+# Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take time from the cores
+# that compute. (Lab 14 shows how our scripts avoid this. With GPUs, the processor has time for these threads.)
 #
 # This is speed alone. What does each technique cost?
 #
 # | technique | what it saves | what it may cost |
 # | --- | --- | --- |
-# | earlier (overlap) | waiting, if the exchange is no longer than the backward pass | nothing: the mean gradient is the same |
+# | earlier (overlap) | waiting, if the exchange is no longer than the backward pass | processor time for its threads; the mean gradient is the same |
 # | float16 | half of the bytes | very small gradients become zero |
 # | top-k, PowerSGD | nearly all bytes | the gradient is only approximate, so compare the accuracy |
 # | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
-# | local updates | most of the exchanges | the workers' weights differ in between |
+# | local updates | most of the exchanges | the workers' weights differ in between, which may cost accuracy |
 #
 # The page `docs/where_it_pays.md` says from which rate of the link each technique begins to win. It also shows how well
 # the cost model of lesson 09 predicts these speeds.
@@ -303,11 +292,12 @@ for stage in range(4):
 # %% [markdown]
 # The activations come on top, so a real run needs more.
 #
-# ZeRO is still data parallelism: each worker has images of its own. But before a layer computes, the workers gather its
-# weights. This is an *all-gather*. After the backward pass of a layer, each worker gets the mean gradient of its own
-# share. This is a *reduce-scatter*. These two are the halves of the ring in lesson 03. An all-reduce is one
-# reduce-scatter and one all-gather. Stage 3 needs one reduce-scatter and two all-gathers, because the weights are
-# gathered for the forward and for the backward pass. So it sends three halves in place of two: 1.5 times the bytes.
+# ZeRO is still data parallelism: each worker has images of its own. In stage 3, each worker keeps only a share of the
+# weights. So before a layer computes, the workers gather its weights. This is an *all-gather*. After the backward pass
+# of a layer, each worker gets the mean gradient of its own share. This is a *reduce-scatter*. These two are the halves
+# of the ring in lesson 03. An all-reduce is one reduce-scatter and one all-gather. Stage 3 needs one reduce-scatter and
+# two all-gathers, because the weights are gathered for the forward and for the backward pass. So it sends three halves
+# in place of two: 1.5 times the bytes.
 #
 # There are two more ways to divide a network:
 #
@@ -336,8 +326,7 @@ for stage in range(4):
 #
 # - Horovod and DDP compute the same mean gradient. Horovod wraps the optimizer, and DDP wraps the network.
 # - `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum.
-# - A process group has threads of its own. They must end before Python does: delete the wrapper, then destroy the
-#   group.
+# - A DDP program ends with two more lines: delete the wrapper, then destroy the process group.
 # - On a slow link, it helps to send fewer bytes or to exchange less often. To begin earlier changes little.
 # - Training by Adam in float32 needs 16 bytes for each weight. ZeRO divides them among the workers.
 # - A pipeline divides the layers of a network, and tensor parallelism divides each layer.
@@ -348,6 +337,7 @@ for stage in range(4):
 # import torch.distributed.nn  # before the group exists
 # dist.init_process_group("gloo")
 # wrapped = DistributedDataParallel(net)
+# loss = cross_entropy(wrapped(images), labels)  # not net(images)
 # loss.backward()  # also averages the gradients of all workers
 # optimizer.step()
 # del wrapped

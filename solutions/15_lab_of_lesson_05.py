@@ -16,9 +16,9 @@
 # **After this notebook you will be able to** say how far the weights get in an epoch with more workers, compute how
 # sharp a minimum is, and say what a comparison of sharpness leaves open.
 #
-# **Time:** {{minutes_15}} minutes, besides the waiting for its run. **Builds on:** 01 and 05.
+# **Time:** {{minutes_15}} minutes, and about two more of waiting. **Builds on:** 01 and 05.
 #
-# This is a lab: derivations and an experiment that belong to lesson 05, and that no later lesson needs.
+# This is a lab: derivations and experiments that belong to lesson 05, and that no later lesson needs.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -27,7 +27,8 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 import numpy as np
 
 from benchmarks.claims.lesson_05 import c15_path_of_an_epoch as c15
-from lessons import axes, live, saved, show
+from cifar.data import updates_per_epoch
+from lessons import axes, horovodrun, live, panels, saved, show
 
 batch = 64  # images of a worker in an update
 
@@ -92,6 +93,59 @@ result = saved("C15")
 # away, and these runs do not show that. After an epoch of fewer updates a run is at an earlier stage, where gradients
 # can be longer. This makes the slope flatter. Your own run is short, so its slope can be another one. Do not read the
 # noise scale from it.
+#
+# ## One worker and four, on your machine
+#
+# Real workers, and the script with batch normalisation: one worker first, then several, which go on until they have
+# made as many updates.
+
+# %%
+length = 2 * epochs
+one = horovodrun("cifar_batch_norm.py", 1, epochs=length, images=images, batch_size=batch, seed=seed, device=device)
+
+# %%
+many = horovodrun(
+    "cifar_batch_norm.py", workers, epochs=length * workers, images=images, batch_size=batch, seed=seed, device=device
+)
+
+# %%
+figure, (left, right) = panels(("epochs", "test accuracy (%)"), ("updates", "test accuracy (%)"))
+for size, lines in ((1, one), (workers, many)):
+    accuracy = [100 * line["test_accuracy"] for line in lines]
+    done = np.array([line["epoch"] for line in lines])
+    left.plot(done, accuracy, label=f"{size} worker{'s' * (size > 1)}")
+    right.plot(done * updates_per_epoch(images, batch, size), accuracy)
+left.legend()
+left.locator_params(axis="x", integer=True)
+ends = f"{one[-1]['test_accuracy']:.1%} for one worker, {many[length - 1]['test_accuracy']:.1%} for {workers}"
+same = f"{one[-1]['test_accuracy']:.1%} and {many[-1]['test_accuracy']:.1%}"
+show(
+    figure,
+    f"The same two runs against epochs and against updates. After {length} epochs: {ends}. Equal updates: {same}.",
+    f"After {length} epochs: {ends}. After as many updates as one worker made: {same}. One run each: no verdict.",
+)
+
+# %% [markdown]
+# Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
+# times?* On the right: *how good is it after so many steps?* A test of a network with batch normalisation uses
+# **running statistics**: means over the batches of the last updates. At the start of training they have made-up values,
+# and after few updates these values are still a part of the mean. So the first points are lower than the network
+# deserves, above all those of several workers.
+#
+# ## The critical batch, seen from the updates
+#
+# Notebook 01 estimated the noise scale from gradients alone. The other half of that claim is about the number of
+# updates that it takes to reach a given loss, when each batch size has its own best rate:
+#
+# $$ S(B) = S_{\min} \left( 1 + \frac{\mathcal B}{B} \right). $$
+#
+# You know this formula from notebook 01. Read it from small batches to large ones.
+#
+# - *Well below* the critical batch, twice the workers need half the updates. The scaled rate pays for the larger batch
+#   in full.
+# - *From half the critical batch to the whole*, the updates fall by a third, from $3 S_{\min}$ to $2 S_{\min}$.
+# - *Above it*, twice the batch saves few updates, but the run needs almost twice as many images. The linear rule is too
+#   bold there as well: at the critical batch, the best rate is half of what the rule says.
 #
 # ## How sharp is a minimum?
 #

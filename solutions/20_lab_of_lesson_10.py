@@ -394,18 +394,81 @@ print("for example:", *CONSTANTS["tcp"])
 # it bears slow links. But its stages are idle at the beginning and at the end of each batch. Ask first: does the state
 # fit if it is sharded? Then FSDP is enough, and it is the simplest.
 #
-# ## Measure your own machine
+# ## Why must a process group be destroyed?
 #
-# Lesson 09 has a formula for the time of an exchange. On your machine, two and four real workers now exchange gradients
-# of several sizes. From the times we find the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best.
+# The DDP program of lesson 10 has three lines that look as if they did nothing: `import torch.distributed.nn` at its
+# beginning, and `del wrapped` and `dist.destroy_process_group()` at its end. Without the import the program still
+# trains and saves, but now and then a worker crashes after all its work. The last line that you see is
+# `terminate called without an active exception`. The weights are saved by then, but the launcher reports a failed run.
+# So a script that waits for success stops. We launched both programs many times:
 
 # %%
-from lessons import live
+from benchmarks import endings
+
+for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.items():
+    counts = endings.read(name)
+    print(f"{told}: {counts['failures']} of {counts['launches']} launches failed")
+
+# %% [markdown]
+# One crash is too few to give a rate. But the cause can be seen without a crash: if one of these lines is missing,
+# threads of the process group are still alive when the program has ended its work.
+#
+# <details><summary>Why do these threads make it crash?</summary>
+#
+# The threads of the process group exchange the gradients. A thread may still be at work while Python shuts down. Then
+# C++ ends the whole process. `dist.destroy_process_group()` ends the threads, but only if nothing holds the group any
+# more. Two things may hold it:
+#
+# - **The DDP wrapper.** So delete the wrapper first. If your training is a function, its variables go when it returns.
+#   Call `dist.destroy_process_group()` after that.
+# - **The module `torch.distributed.nn`**, if it is imported while there is a group. `DistributedDataParallel(net)`
+#   imports it. So import it yourself, before `init_process_group`. Then there is no group yet that it could hold.
+#
+# We tried this with Gloo on CPUs only.
+#
+# </details>
+#
+# ## How many workers are worth having on a machine like this one?
+#
+# A claim of our sources says that synchronous training is impractical with more than some tens of GPUs. Lesson 09 has a
+# formula for the time of an exchange, with a latency $\alpha$, a time of a byte $\beta$, and a time of agreeing
+# $\gamma$. The next cell measures these three on your machine: two and four real workers exchange gradients of several
+# sizes, and we look for the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker also trains our
+# small network for many updates, with batches of 64 images. This shows how often an update is slow, and by how much.
+
+# %%
+from lessons import live, saved
 
 runs = live("C14", device=device, seed=seed)
 
 # %% [markdown]
-# This was a short run, with few updates. We measured two and four workers only. From these, the fit cannot tell well
+# We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as
+# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. ResNet-50
+# needs 340 times the computing of our network, and its gradient has 53 times as many bytes. So we multiply the time of
+# computing and the bytes by these numbers. For a processor that is 100 times as fast, we divide the time of computing
+# by 100.
+#
+# The next figure shows the saved experiment, which had more updates. The horizontal axis is the number of workers. The
+# vertical axis is the share of its time in which a worker computes. At 1.0 it never waits. The black line is one half.
+# **Where a coloured line is below it, workers wait more than they compute.** Each coloured line is a case: a network,
+# and how much faster the machines are than here.
+
+# %%
+result = saved("C14", own=False)
+
+# %% [markdown]
+# **So it depends.** ResNet-50 on a processor like this one can use thousands of workers. Our small network on the same
+# processor can use only some tens. Compare two cases at a time:
+#
+# - **A faster processor, the same links:** fewer workers are worth having. A gradient is ready sooner, but its exchange
+#   takes as long as before.
+# - **A network that computes more for each of its parameters:** more workers are worth having.
+# - **Faster messages:** far more workers are worth having. See the last two cases.
+#
+# Our $\alpha$ is much larger than in a cluster, where a message takes some microseconds. Our messages are slow because
+# four workers take turns on few cores.
+#
+# Your own run was short, with few updates. We measured two and four workers only. From these, the fit cannot tell well
 # which time comes once for each exchange ($\gamma$), and which comes once for each message ($\alpha$). So if your
 # $\gamma$ is 0, agreeing is still not free.
 #

@@ -211,8 +211,8 @@ def _c19(c19: ModuleType, runs: Runs) -> Said:
         c19._rates(runs, *key)[0] for key in (("cached", "in_turn"), ("loop", "in_turn"), ("loop", "prefetched"))
     )
     return Said(
-        f"Preparing the images one by one slows training by {100 * (1 - slow / fast):.0f} %, and preparing them "
-        "ahead of time wins most of that back.",
+        f"Preparing the images one by one makes training {100 * (1 - slow / fast):.0f} % slower than with images kept "
+        "ready, and prefetching wins most of that back.",
         slow < 0.95 * fast and ahead > (slow + fast) / 2,
     )
 
@@ -302,7 +302,7 @@ def _c28(c28: ModuleType, runs: Runs) -> Said:
 def _c29(c29: ModuleType, runs: Runs) -> Said:
     epochs, updates = (c29.sharper(runs, variant) for variant in ("large-epochs", "large-updates"))
     return Said(
-        f"Eight times the batch ends in minima {np.exp(epochs.mean):.0f} times as sharp at equal epochs, but only "
+        f"Eight times the batch ends at places {np.exp(epochs.mean):.0f} times as sharp at equal epochs, but only "
         f"{np.exp(updates.mean):.1f} times at equal updates.",
         epochs.low > updates.high and updates.low > 0,
     )

@@ -39,12 +39,13 @@ RAN: set[str] = set()  # what this notebook has run with `live`; the folder may 
 def saved(id: str, own: bool = True, verdict: bool = True) -> Series:
     """Show and return the committed result of claim or comparison `id`: its figure, and what it says.
 
-    If this notebook has run it with `live`, its own results are drawn into the figure, unless `own` is False. If
+    If this notebook has run it with `live`, its own results are drawn into the figure, unless `own` is False. The claim
+    is then not stated again. If
     `verdict` is False, the claim and what came of it are folded away, for a lesson that asks another question.
     """
     found = _committed(id)
     _figure(found, runner.saved(found.claim, LIVE / id) if own and id in RAN else None)
-    display(HTML(_verdict(found) if verdict else _verdict_folded(found)))
+    display(HTML(_verdict(found, stated=id not in RAN) if verdict else _verdict_folded(found)))
     return found
 
 
@@ -100,14 +101,17 @@ def _can_be_drawn(found: Series) -> bool:
     return not found.missing or (found.claim.partial and any(found.runs.values()))
 
 
-def _verdict(found: Series) -> str:
-    """Return the claim, its verdict in a sentence, and a part to open, with all numbers and how to repeat them."""
+def _verdict(found: Series, stated: bool) -> str:
+    """Return the claim, its verdict in a sentence, and a part to open, with all numbers and how to repeat them.
+
+    Without `stated`, the claim itself is left out.
+    """
     claim, verdict = found.claim, found.verdict
-    stated = _stated(claim)
+    first = _stated(claim) if stated else ""
     if verdict is None:
-        return f"{stated}{_origin(found)}"
+        return f"{first}{_origin(found)}"
     short = f"<p>{_word(found)} {escape(_sentence(found))}</p>"
-    return f"{stated}{short}{_folded('All numbers, and how to repeat them', _long(claim, verdict), _origin(found))}"
+    return f"{first}{short}{_folded('All numbers, and how to repeat them', _long(claim, verdict), _origin(found))}"
 
 
 def _verdict_folded(found: Series) -> str:
@@ -155,9 +159,8 @@ def _origin(found: Series) -> str:
 
 
 def _live_verdict(small: Series, full: Series) -> str:
-    """Return the live run's verdict as HTML. If the saved verdict is another one, the text says why."""
+    """Return the claim and the live run's verdict as HTML. If the saved verdict is another one, the text says why."""
     said = f"<strong>{SMALL[small.verdict.word]}</strong>"
     if full.verdict and full.verdict.word != small.verdict.word:
-        said += f" The full experiment: <strong>{WORDS[full.verdict.word]}</strong>{_provisional(full)} "
-        said = f"{said}{escape(small.claim.caution)}"  # With `+`, markupsafe would escape the tags in `said`, too.
+        said = f"{said} {escape(small.claim.caution)}"  # With `+`, markupsafe would escape the tags in `said`, too.
     return f"{_stated(small.claim)}<p>{said}</p>{_folded('The numbers of your run', _long(small.claim, small.verdict))}"

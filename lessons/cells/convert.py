@@ -69,9 +69,9 @@ def observe(program: Path) -> tuple[list[Observed], float | None]:
     return workers, json.loads(lines[-1])["test_accuracy"] if lines else None
 
 
-def table(found: list[Step]) -> str:
-    """Return the steps as a table in HTML, a row for each."""
-    rows = "".join(_row(number, step) for number, step in enumerate(found, 1))
+def table(found: list[Step], not_met: str = "not yet") -> str:
+    """Return the steps as a table in HTML, a row for each. `not_met` is written where a step is not met."""
+    rows = "".join(_row(number, step, not_met) for number, step in enumerate(found, 1))
     return f"<table><tbody>{rows}</tbody></table>"
 
 
@@ -165,7 +165,8 @@ def _writes(workers: list[Observed]) -> Step:
     return Step("Only rank 0 writes files.", writing == [0], seen)
 
 
-def _row(number: int, step: Step) -> str:
-    mark, told = ("\N{CHECK MARK}\N{NO-BREAK SPACE}done", "") if step.met else ("not\N{NO-BREAK SPACE}yet", step.seen)
+def _row(number: int, step: Step, not_met: str) -> str:
+    mark, told = ("\N{CHECK MARK} done", "") if step.met else (not_met, step.seen)
+    mark = mark.replace(" ", "\N{NO-BREAK SPACE}")
     cells = (str(number), step.goal, mark, told)
     return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"

@@ -8,7 +8,8 @@ A new Python process cannot import a function that exists only in a cell. So the
 import inspect
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from cifar.support.horovodrun import running
@@ -62,11 +63,15 @@ def torchrun(
                 lines.append(line.rstrip())
                 print("" if WORKER_ERROR.match(line) else line, end="", flush=True)
     if process.returncode != 0:
-        raise RunError(f"{program} failed with {workers} workers:\n" + "\n".join(_reason(lines)))
+        raise RunError(f"{program} failed with {workers} workers:\n" + "\n".join(reason(lines)))
 
 
-def _reason(lines: list[str]) -> list[str]:
-    """Return the lines of the first worker that failed, or the last lines if no worker has written an error."""
+def reason(lines: Iterable[str]) -> list[str]:
+    """Return the lines of the first worker that failed, or the last lines if no worker has written an error.
+
+    The launcher's own report is left out.
+    """
+    lines = list(takewhile(lambda line: not LAUNCHER.match(line), lines))
     errors = [line for line in lines if WORKER_ERROR.match(line)]
     first = [line for line in errors if line.startswith(errors[0].partition(" ")[0])]
     return (first or lines)[-SHOWN_LINES:]

@@ -41,7 +41,7 @@ def show_update(update: list[Event]) -> None:
         ax.hlines([], 0, 0, colors=colour, linewidth=width, label=label)
     ax.set_yticks(range(len(tensors)), tensors, fontsize=7)
     ax.invert_yaxis()
-    ax.legend(loc="lower left")
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
     show(
         figure,
         f"A row for each of {len(tensors)} gradients: a thin line while it waits, a thick one while it is exchanged. "

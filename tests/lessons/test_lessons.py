@@ -183,8 +183,7 @@ def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
     )
     assert shown_claims._live_verdict(small, full) == (
         f"<p><strong>Claim:</strong> {html.escape(claim.statement)}</p>"
-        "<p><strong>Your small run does not show it.</strong> The full experiment: "
-        "<strong>The claim holds.</strong> (provisional: 1 of 5 seeds) Few &amp; short.</p>"
+        "<p><strong>Your small run does not show it.</strong> Few &amp; short.</p>"
         "<details><summary>The numbers of your run</summary><p>Claim C05, from source S0, S1. 1 &lt; 2.</p></details>"
     )
 
@@ -201,6 +200,17 @@ def test_a_small_run_does_not_refute_a_claim(word: str, said: str):
     claim = dataclasses.replace(claims.get("C05"), variants=("a",), settings={}, judge=lambda runs: Verdict(word, "1."))
     small, full = (Series(claim, {"a": [{"seed": 0, "settings": {}, "values": {}}]}) for _ in range(2))
     assert f"<strong>{said}</strong>" in shown_claims._live_verdict(small, full)
+
+
+def test_the_claim_is_not_stated_again_after_a_run_of_this_notebook(monkeypatch: pytest.MonkeyPatch, shown: list):
+    said = []
+    monkeypatch.setattr(shown_claims, "display", lambda made: said.append(made.data))
+    monkeypatch.setattr(shown_claims, "_figure", lambda found, own: None)
+    monkeypatch.setattr(shown_claims, "RAN", set())
+    shown_claims.saved("C05")
+    shown_claims.RAN.add("C05")
+    shown_claims.saved("C05")
+    assert ["<strong>Claim:</strong>" in text for text in said] == [True, False]
 
 
 def test_only_a_run_of_this_notebook_is_drawn(monkeypatch: pytest.MonkeyPatch, shown: list):

@@ -201,8 +201,30 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """The picture shows the time of each stage, and the measured and predicted rates."""
-    figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("images/s", "pipeline"), size=(9.6, 3.8))
+    """The picture shows the time of each stage, and the measured and predicted rates. Each network has a panel."""
+    figure, (left, middle, right) = panels(
+        ("time for one image (ms)", "pipeline"), ("images/s", ""), ("images/s, small network", ""), size=(10.0, 3.8)
+    )
+    _draw_stages(left, runs)
+    small = "loop small network"
+    _draw_rates(middle, {variant: found for variant, found in runs.items() if variant != small})
+    _draw_rates(right, {variant: found for variant, found in runs.items() if variant == small})
+    middle.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
+    listed = "; ".join(
+        f"{variant}: {_rates(runs, variant, 'in_turn')[0]:.0f} and {_rates(runs, variant, 'prefetched')[0]:.0f}"
+        for variant in runs
+    )
+    return Picture(
+        figure,
+        "Left, stacked bars of the stages' times for one image, one bar for each pipeline. Middle and right, bars of "
+        f"images a second in turn and prefetched, diamonds where the stages' times predict them. {listed}.",
+        f"Images a second in turn and prefetched, {counted(len(runs['loop']), 'run')}: {listed}. Diamonds: predicted "
+        "from the stages, as their sum in turn, as the slower side when prefetched. A black line is one standard "
+        "deviation to each side.",
+    )
+
+
+def _draw_stages(ax, runs: Runs) -> None:
     places, ends = np.arange(len(runs)), np.zeros(len(runs))
     looks = {
         "fetch": (palette.CARD, ".."),
@@ -212,30 +234,24 @@ def picture(runs: Runs) -> Picture:
     }
     for stage, (colour, hatch) in looks.items():
         widths = [np.mean([1000 * run["stages"][stage] / run["batch"] for run in found]) for found in runs.values()]
-        left.barh(places, widths, left=ends, color=colour, hatch=hatch, edgecolor=GREY, label=stage)
+        ax.barh(places, widths, left=ends, color=colour, hatch=hatch, edgecolor=GREY, label=stage)
         ends = ends + widths
+    ax.set_yticks(places, [variant.replace(" small", "\nsmall") for variant in runs])
+    ax.invert_yaxis()
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8)
+
+
+def _draw_rates(ax, runs: Runs) -> None:
+    places = np.arange(len(runs))
     for shift, name, colour in ((-0.2, "in_turn", LIGHT), (0.2, "prefetched", BLUE)):
         measured, theory = zip(*(_rates(runs, variant, name) for variant in runs), strict=True)
         spread = [deviation([run[name] for run in found]) for found in runs.values()]
-        right.barh(places + shift, measured, 0.4, xerr=spread, color=colour, label=name.replace("_", " "))
-        right.plot(theory, places + shift, "D", linestyle="", color=BROWN, label="predicted" if shift > 0 else None)
-    for ax in (left, right):
-        ax.set_yticks(places, list(runs))
-        ax.invert_yaxis()
-        ax.legend(fontsize=8)
-    listed = "; ".join(
-        f"{variant}: {_rates(runs, variant, 'in_turn')[0]:.0f} and {_rates(runs, variant, 'prefetched')[0]:.0f}"
-        for variant in runs
-    )
-    return Picture(
-        figure,
-        "Left, stacked bars of the stages' times for one image, one bar for each pipeline. Right, bars of "
-        "images a second in "
-        f"turn and prefetched, diamonds where the stages' times predict them. {listed}.",
-        f"Images a second in turn and prefetched, "
-        f"{counted(len(runs['loop']), 'run')}: {listed}. Diamonds: predicted from the "
-        "stages, as their sum in turn, as the slower side when prefetched.",
-    )
+        ax.barh(places + shift, measured, 0.4, xerr=spread, color=colour, label=name.replace("_", " "))
+        ax.plot(theory, places + shift, "D", linestyle="", color=BROWN, label="predicted" if shift > 0 else None)
+    ax.set_yticks(places, [variant.replace(" small", "\nsmall") for variant in runs])
+    ax.margins(x=0.12)
+    ax.set_xlim(left=0)
+    ax.invert_yaxis()
 
 
 CLAIM = Claim(

@@ -18,8 +18,8 @@ import torch
 from torch import nn
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
-from benchmarks.experiment.intervals import Difference, deviation, paired
-from benchmarks.experiment.plots import BLUE, BROWN, GREY, PURPLE, YELLOW, panels
+from benchmarks.experiment.intervals import Difference, paired
+from benchmarks.experiment.plots import BLUE, BROWN, GREY, PURPLE, panels
 from benchmarks.instruments import horovod_ops
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar.model import BootcampResNet
@@ -222,40 +222,41 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """The picture shows the step times by way (left), and timelines with overlap on and off (right)."""
     figure, (left, right) = panels(
-        ("workers", "time of an update (ms)"), ("ms since the update began", "gradients"), size=(8.0, 4.2)
-    )
-    _bars(left, runs)
+        ("overlap, and number of workers", "time of an update (ms)"), ("ms since the update began", "gradients"),
+        size=(9.0, 4.2),
+    )  # fmt: skip
+    _pairs(left, runs)
     _timelines(right, runs["2_workers"][0]["traces"])
     ms = {way: [1000 * times(runs, variant)[way].mean() for variant in SIZES] for way in ("off", "on")}
     return Picture(
         figure,
-        "Left: bars of the time of an update: compute alone, exchange alone, one after the other, at once, and lines "
-        "for the best case and the sum. Right: the exchange of each gradient as a line in time, with overlap on, and "
-        "with overlap off.",
+        "Left: the time of an update without and with overlap, as a pair of points for each launch, and lines for the "
+        "best case and the sum. Right: the exchange of each gradient as a line in time, with overlap on, and with "
+        "overlap off.",
         f"Left: with two workers an update took {ms['off'][0]:.0f} ms without overlap and {ms['on'][0]:.0f} ms with "
-        f"it. With four workers it took {ms['off'][1]:.0f} and {ms['on'][1]:.0f} ms. The lines say what the best case "
-        "and the sum would be. Right: two workers. A line is a gradient (thin: it waits for the other worker, thick: "
-        "it is exchanged), the first one on top. The backward pass is shaded.",
+        f"it. With four workers it took {ms['off'][1]:.0f} and {ms['on'][1]:.0f} ms. Two joined points are one launch, "
+        "and the large ones are the means. Best: the exchange is hidden as far as possible. Sum: computing alone, plus "
+        "exchanging alone. Right: two workers. A line is a gradient (thin: it waits, for the other worker or for the "
+        "exchange before, thick: it is exchanged), the first one on top. The backward pass is shaded.",
     )
 
 
-def _bars(ax, runs: Runs) -> None:
-    names = {"compute": "compute", "exchange": "exchange", "off": "overlap off", "on": "overlap on"}
-    hatches = ("", "//", "..", "xx")
-    for place, variant in enumerate(SIZES):
-        of = {way: 1000 * values for way, values in times(runs, variant).items()}
-        for number, (way, hatch) in enumerate(zip(names, hatches, strict=True)):
-            label = names[way] if place == 0 else None
-            colour = (BLUE, BROWN, GREY, YELLOW)[number]
-            mean, error = of[way].mean(), deviation(of[way])
-            ax.bar(place + 0.2 * number, mean, 0.18, yerr=error, hatch=hatch, color=colour, label=label)
+def _pairs(ax, runs: Runs) -> None:
+    """Draw each launch as two joined points, overlap off and on, beside what the best case and the sum would be."""
+    ticks = []
+    for place, (variant, size) in zip((0, 3), SIZES.items(), strict=True):
+        pairs = np.array([[1000 * np.mean(run["seconds"][way]) for way in ("off", "on")] for run in runs[variant]])
+        ax.plot([place, place + 1], pairs.T, "o-", color=GREY, markersize=4, linewidth=1)
+        ax.plot([place, place + 1], pairs.mean(0), "D-", color=BLUE, markersize=8, linewidth=2)
+        ticks += [(place, f"off, {size}"), (place + 1, f"on, {size}")]
+        of = {way: 1000 * values.mean() for way, values in times(runs, variant).items()}
         least = 1000 * np.mean([best(run).mean() for run in runs[variant]])
-        both = of["compute"].mean() + of["exchange"].mean()
-        ax.hlines([least, both], place - 0.1, place + 0.7, colors="black", linestyles=["-", "--"], lw=1)
-        ax.text(place + 0.72, least, "best", va="center", fontsize=8)
-        ax.text(place + 0.72, both, "sum", va="center", fontsize=8)
-    ax.set_xticks([place + 0.3 for place in range(len(SIZES))], list(map(str, SIZES.values())))
-    ax.legend(fontsize=8)
+        for height, style, name in ((least, "-", "best"), (of["compute"] + of["exchange"], "--", "sum")):
+            ax.hlines(height, place - 0.3, place + 1.3, colors=BROWN, linestyles=style, linewidth=1.5)
+            ax.text(place + 1.35, height, name, va="center", fontsize=9, color=BROWN)
+    ax.set_xticks(*zip(*ticks, strict=True))
+    ax.set_xlim(-0.6, 5)
+    ax.set_ylim(bottom=0)
 
 
 def _timelines(ax, traces: dict[str, Values]) -> None:

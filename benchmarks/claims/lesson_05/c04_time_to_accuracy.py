@@ -16,7 +16,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, mean_std, paired
-from benchmarks.experiment.plots import counted, panels
+from benchmarks.experiment.plots import BLUE, BROWN, GREEN, GREY, counted, panels
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
@@ -144,29 +144,47 @@ def _sentence(runs: Runs, schedule: str, size: int) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """The picture shows the runs at a constant rate by epochs and by updates, and the ends with a falling rate."""
-    labels = ((x, "test accuracy (%)") for x in ("epochs", "updates", "workers"))
-    figure, (left, middle, right) = panels(*labels, size=(9.5, 3.6))
+    """The picture shows the ends with a falling rate, and the runs at a constant rate by epochs and by updates."""
+    labels = (("test accuracy (%)", ""), ("epochs", "test accuracy (%)"), ("updates", "test accuracy (%)"))
+    figure, (left, middle, right) = panels(*labels, size=(10.0, 3.8))
+    _draw_ends(left, runs)
     for size in SIZES:
         values = runs[f"workers-{size}"]
         accuracies = 100 * np.array([run["accuracy"] for run in values])
         mean, spread = accuracies.mean(0), deviation(accuracies)
-        for ax, x in ((left, np.arange(len(mean)) + 1), (middle, np.array(values[0]["updates"]))):
+        for ax, x in ((middle, np.arange(len(mean)) + 1), (right, np.array(values[0]["updates"]))):
             (line,) = ax.plot(x, mean, label=counted(size, "worker"))
             ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
-    left.axvline(runs["workers-1"][0]["epochs"], color="grey", linewidth=0.8)
-    left.legend(title="constant rate")
-    lines = {
-        f"equal {equal}": [ends(runs, "falling", size, equal) for size in SIZES] for equal in ("epochs", "updates")
-    }
-    lines["one worker, equal time"] = [last(runs, variant) for variant in SAME_TIME.values()]
-    for name, found in lines.items():
-        spread = [100 * deviation(values) for values in found]
-        right.errorbar(range(len(SIZES)), 100 * np.mean(found, axis=1), spread, label=name, capsize=3)
-    right.set_xticks(range(len(SIZES)), SIZES)
-    right.margins(y=0.25)  # leaves room for the legend
-    right.legend(title="falling rate", fontsize=8, loc="lower left")
+    middle.axvline(runs["workers-1"][0]["epochs"], color="grey", linewidth=0.8)
+    middle.legend(title="constant rate")
     return Picture(figure, _alt(runs), _caption(runs))
+
+
+def _draw_ends(ax, runs: Runs) -> None:
+    """Draw the end of each run with a falling rate. The runs of a comparison stand together."""
+    groups = {
+        "": {"1 worker": "falling-1"},
+        "equal\nepochs": {f"{size} workers": f"falling-{size}-epochs" for size in SIZES[1:]},
+        "equal\nupdates": {f"{size} workers": f"falling-{size}-updates" for size in SIZES[1:]},
+        "equal\ntime": {f"1 worker ({size})": SAME_TIME[size] for size in SIZES[1:]},
+    }
+    place, ticks = 0.0, {}
+    for (group, bars), colour in zip(groups.items(), (GREY, BLUE, BROWN, GREEN), strict=True):
+        for name, variant in bars.items():
+            found = [100 * accuracy for accuracy in last(runs, variant)]
+            error = deviation(found) if len(found) > 1 else None
+            ax.errorbar(np.mean(found), place, xerr=error, fmt="o", color=colour, markersize=8, capsize=3)
+            ax.text(np.mean(found), place - 0.3, f"{np.mean(found):.1f}", ha="center", fontsize=9, color=colour)
+            ticks[place] = name
+            place += 1
+        ax.text(
+            1.02, place - (len(bars) + 1) / 2, group, va="center", fontsize=8, color=colour,
+            transform=ax.get_yaxis_transform(),
+        )  # fmt: skip
+        place += 0.5
+    ax.set_yticks(list(ticks), list(ticks.values()), fontsize=9)
+    ax.margins(x=0.15, y=0.1)
+    ax.invert_yaxis()
 
 
 def _alt(runs: Runs) -> str:
@@ -179,8 +197,8 @@ def _alt(runs: Runs) -> str:
         for schedule in SCHEDULES
     )
     return (
-        "Two line plots of the same runs of 1, 2 and 4 workers at a constant rate, against epochs and against updates, "
-        f"and one of the ends with a falling rate. Accuracy at equal epochs and at equal updates, by workers: "
+        "Points for the ends with a falling rate, and two line plots of the same runs of 1, 2 and 4 workers at a "
+        "constant rate, against epochs and against updates. Accuracy at equal epochs and at equal updates, by workers: "
         f"{constant}; with the falling rate {falling}."
     )
 
@@ -191,9 +209,9 @@ def _caption(runs: Runs) -> str:
         for size in SIZES[1:]
     ]
     return (
-        "Left: test accuracy by epochs at a constant rate; the grey line is where one worker stops. Middle: the same "
-        "runs by updates. Right: where runs end whose rate falls to zero. There, against one worker, at equal epochs / "
-        f"at equal updates: 2 workers {by[0]}, 4 workers {by[1]} points "
+        "Left: where runs end whose rate falls to zero. Against one worker, at equal epochs / at equal updates: "
+        f"2 workers {by[0]}, 4 workers {by[1]} points. 1 worker (4) has the time of four workers. Middle: a constant "
+        "rate, by epochs; the grey line is where one worker stops. Right: the same runs by updates "
         f"(mean of {counted(len(runs['workers-1']), 'seed')}, bands and bars: one standard deviation)."
     )
 
