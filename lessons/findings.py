@@ -100,6 +100,7 @@ def _other_05() -> dict[str, str]:
     return {
         "c06_base": _size(gains["base"]), "c06_scaled": _size(gains["scaled"]),
         "c06_one": _points(c06.last_accuracy(found, "one")),
+        "c06_by_step": _points(c06.last_accuracy(found, "base-by-step")),
         "c15_sgd": f"{np.mean(c15.powers(runs('C15'), 'sgd')):.2f}",
         "c15_adam": f"{np.mean(c15.powers(runs('C15'), 'adam')):.2f}",
         "c20_critical": f"{c20.fit(runs('C20'))[1]:.0f}",
@@ -319,7 +320,8 @@ SENTENCES = (
         lambda: paired(*c24.excess(runs("C24"), "down")).low > 0,
     ),
     Sentence(
-        LESSON_06, "After the rise, no difference was seen.", lambda: not paired(*c24.excess(runs("C24"), "up")).seen
+        LESSON_06, "After the rise, no difference of the loss was seen.",
+        lambda: not paired(*c24.excess(runs("C24"), "up")).seen,
     ),
     Sentence(
         LESSON_06, "On eight workers it ends lower than the script without any technique.",

@@ -231,7 +231,8 @@ _ = saved("C16")
 
 # %% [markdown]
 # Now the times of your own machine. (The dashed line in the figure belongs to the saved run, on another machine.) Your
-# function has found $t_0$ and $c$. They predict a batch that the run did not have, so we can test the prediction:
+# function finds $t_0$ and $c$ from the batches of up to 128 images. They predict a batch that the run did not have, so
+# we can test the prediction:
 
 # %%
 from functools import partial
@@ -239,7 +240,8 @@ from functools import partial
 from benchmarks.instruments.step_timing import Stepper, seconds
 from cifar.workers import use_device
 
-t0, c = step_time(measured["batches"], measured["seconds"])
+short = [pair for pair in zip(measured["batches"], measured["seconds"], strict=True) if pair[0] <= 128]
+t0, c = step_time(*map(list, zip(*short, strict=True)))
 print(f"t0 = {1000 * t0:.1f} ms, c = {1000 * c:.3f} ms an image, knee at {t0 / c:.0f} images")
 here = use_device(device)
 pictures, labels = next(data.batches(train, data.shuffle(len(train), seed, 0), 100, data.augment))
@@ -261,21 +263,24 @@ for size in (1, 2, 4, 8):
 # $t_0$ does not become smaller. On a GPU this is worse, because its $c$ is tiny and its $t_0$ is not. So the knee lies
 # far to the right there.
 #
-# <details><summary>Your $t_0$ is negative, or the prediction is far off. Why?</summary>
+# <details><summary>Your t0 is negative, or the prediction is far off. Why?</summary>
 #
-# Your function makes the squared errors in seconds small. So the slow, large batches decide where the line lies, and
-# its beginning may lie far from the small batches. The dashed line in the figure was fitted in another way: its errors
-# in per cent are small, so small batches count as much as large ones. And the line knows nothing of the processor's
-# caches. Where the numbers of a batch no longer fit in them, each image may take longer.
+# Other programs were busy while the run was measured, or your function's largest batches decide too much. It makes the
+# squared errors in seconds small. So the slow, large batches decide where the line lies, and its beginning may lie far
+# from the small batches. That is why we left the largest ones out. The dashed line in the figure was fitted in another
+# way: its errors in per cent are small, so small batches count as much as large ones. And the line knows nothing of the
+# processor's caches. Where the numbers of a batch no longer fit in them, each image may take longer.
 #
 # </details>
 #
 # ## Where does the memory go?
 #
 # Inference can forget a layer's input as soon as the next layer has been computed. Training cannot. After the loss is
-# known, the **backward pass** computes the gradients, from the last layer to the first. The gradient of a weight is an
-# error times an *input*. So the inputs of all layers, which are called **activations**, have to wait in memory for the
-# backward pass.
+# known, the **backward pass** computes the gradients, from the last layer to the first. The gradient of a weight needs
+# the *input* of its layer. For example, let a layer have one weight, $y = w x$, with the input $x = 3$. If the loss
+# changes by 0.5 for each unit of $y$, then it changes by 0.5 · 3 = 1.5 for each unit of $w$. So $x$ is needed. The
+# inputs of all layers are called **activations**. (The output of a layer is the input of the next one.) They have to
+# wait in memory for the backward pass.
 #
 # One often reads another explanation, that each image needs a gradient of its own for all weights. It does not. Each
 # image contributes to the gradient, and PyTorch adds the contributions during the calculation. It keeps only the sum,
@@ -380,10 +385,11 @@ for arm, (run, *_) in stages.items():
 # of it.
 #
 # - **Measure the stages before you change one.** If the preparation is the slower side, a faster network gains nothing.
-# - **Vectorise first, prefetch second.** Prefetching hides what is shorter than the update. It does not make it
-#   cheaper: the hidden work still takes a core, and with as many workers as cores there is none to spare. If no core is
-#   free, the thread slows the network down by as much time as it saves. That is one reason why the course's scripts do
-#   without one.
+# - **Vectorise first, prefetch second.** In the figure, `loop` with prefetching is as fast as `vectorised`. But it
+#   needs a second core for that. Prefetching hides what is shorter than the update. It does not make it cheaper: the
+#   hidden work still takes a core, and with as many workers as cores there is none to spare. If no core is free, the
+#   thread slows the network down by as much time as it saves. That is one reason why the course's scripts do without
+#   one.
 #
 # ## Summary
 #

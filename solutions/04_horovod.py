@@ -99,12 +99,12 @@ for arm, (run, *_) in result.runs.items():
 
 # %% [markdown]
 # This is what makes distributed bugs expensive: they are silent. Most of these programs run to the end, print a loss
-# that falls, and save a model. Without the broadcast, the workers even go on exchanging gradients. Each computes them
-# for weights that no other worker has. (The figure divides the distance by the length of the mean weights. This length
-# grows, so the curve falls although the distance stays.) Without `DistributedOptimizer` no gradient is exchanged: there
-# are several lonely runs from one start, of which one is saved. Loss and correct answers are still reduced, so the
-# accuracy that is printed is a mean over different networks. You find such a bug by asking for the symptom: a hash of
-# the weights on each worker, the number of distinct images, the device, the writer.
+# that falls, and save a model. Without `hvd.broadcast_parameters`, the workers even go on exchanging gradients. Each
+# computes them for weights that no other worker has. (The figure divides the distance by the length of the mean
+# weights. This length grows, so the curve falls although the distance stays.) Without `DistributedOptimizer` no
+# gradient is exchanged: there are several lonely runs from one start, of which one is saved. Loss and correct answers
+# are still reduced, so the accuracy that is printed is a mean over different networks. You find such a bug by asking
+# for the symptom: a hash of the weights on each worker, the number of distinct images, the device, the writer.
 #
 # The last symptom, several writers, shows in `metrics.jsonl` and `model.pt`. If several workers write the same file at
 # the same time, it may hold lines of each of them, or a worker may fail because another one has already renamed the
@@ -384,8 +384,9 @@ result = saved("C26")
 #
 # Overlap has a price as well, and it can be larger than the gain. Gradients that leave as they come leave in several
 # small exchanges, and each pays its latency (notebook 03). Sent after the backward pass, all of them fit into one
-# buffer, and go out in one exchange. In the figure of your own update, above the drawing, count the groups of thick
-# lines that begin and end together: each group is one exchange.
+# buffer, and go out in one exchange. Go back to the figure of your own update, at the end of "Reading the timeline",
+# and count the groups of thick lines that begin and end together. Each group is one exchange. The first group is small,
+# and still it often takes long: it goes out while the backward pass uses the cores.
 #
 # <details><summary>Where does clipping belong?</summary>
 #

@@ -100,7 +100,7 @@ show(
 # One seed and a few epochs: this is a first look, not a result. The warmup takes three epochs, so `warmup` and `lamb`
 # reach their full rate only at the end. Here is the result, with eight workers, all images, twelve epochs and five
 # seeds (notebook 07). The plain script reaches {{c32_base}} %. Batch normalisation brings {{c32_bn_eight}} points. The
-# scaled rate costs {{c32_scaled}}, and warmup brings {{c32_warmup}} back. LAMB ends at {{c32_lamb}} %, below the plain
+# scaled rate takes most of them away again, and warmup brings them back. LAMB ends at {{c32_lamb}} %, below the plain
 # script. **So two of the five scripts are worse than the one before. Why?** A technique that helps one recipe can hurt
 # another. So we take them one by one, and ask each what it is *for*.
 #
@@ -441,7 +441,7 @@ result = saved("C24")
 # After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for some tens of
 # updates, and the benefit of the lower rate comes late. We see it in the numbers: after the fall, the loss is higher
 # without correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise,
-# no difference was seen.
+# no difference of the loss was seen.
 #
 # What it means for your programs:
 #
@@ -514,10 +514,11 @@ result = saved("C24")
 #
 # </details>
 #
-# ### Where this list comes from
+# ### A list of what goes wrong
 #
 # Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of their
-# paper is a list of things that go wrong silently. If several workers train worse than one, check it line by line.
+# paper is a list of things that go wrong silently. Here is their list. If several workers train worse than one, check
+# it line by line.
 #
 # <details><summary>The corrections of "ImageNet in 1 hour", as one checklist</summary>
 #

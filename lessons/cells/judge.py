@@ -1,11 +1,12 @@
 """Lets a learner judge a conclusion that somebody draws from a table: which rules of a good table does it break?
 
-    judge(1, 3)   # the number of the conclusion, and the numbers of the rules that the learner finds broken
+    judge(1, [3, 4])   # the number of the conclusion, and the numbers of the rules that the learner finds broken
 
 The table, its conclusions and the rules stand in lesson 07. The table is invented.
 """
 
 import html
+from collections.abc import Sequence
 
 from IPython.display import HTML, display
 
@@ -36,7 +37,7 @@ BROKEN = {
 }
 
 
-def judge(conclusion: int, *rules: int) -> None:
+def judge(conclusion: int, rules: Sequence[int] = ()) -> None:
     """Say which of the named rules the conclusion breaks, and how many are still missing.
 
     Raises ValueError if there is no such conclusion, or no such rule.
@@ -53,7 +54,7 @@ def judge(conclusion: int, *rules: int) -> None:
     told.append(
         _missing(missing, bool(set(rules) - broken.keys()))
         if rules
-        else f"Name the rules that it breaks, as in judge({conclusion}, 4)."
+        else f"Name the rules that it breaks, as in judge({conclusion}, [3, 4])."
     )
     display(HTML(f"<p>Conclusion {conclusion}</p><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in told)}</ul>"))
 

@@ -62,7 +62,11 @@ def _draw(ax: Axes, mine: Axes) -> bool:
             [left, left, left + width, left + width, left], [low, low + height, low + height, low, low], color="black",
             linestyle="-", marker="", linewidth=1.5, zorder=5,
         )  # fmt: skip
-    _widen(ax, *limits, [found for found, _ in new])
+    corners = [
+        np.array([[bar.get_x(), bar.get_y()], [bar.get_x() + bar.get_width(), bar.get_y() + bar.get_height()]])
+        for bar in bars
+    ]
+    _widen(ax, *limits, [*(found for found, _ in new), *corners])
     return bool(new or bars)
 
 

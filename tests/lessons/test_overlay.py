@@ -73,6 +73,12 @@ def test_the_limits_grow_so_that_each_star_is_seen():
     assert full.axes[0].get_xlim()[1] >= 9
 
 
+def test_the_limits_grow_so_that_each_outline_is_seen():
+    full = rows(["a", "b"], [3.0, 4.0])
+    draw_over(full, rows(["a", "b"], [2.0, 9.0]))
+    assert full.axes[0].get_xlim()[1] >= 9
+
+
 def test_a_map_is_left_alone():
     full, own = curve(FULL), curve(OWN)
     for figure in (full, own):

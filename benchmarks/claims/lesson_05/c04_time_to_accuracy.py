@@ -16,7 +16,7 @@ import torch
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import Difference, deviation, mean_std, paired
-from benchmarks.experiment.plots import BLUE, BROWN, GREEN, GREY, counted, panels
+from benchmarks.experiment.plots import COLOURS, axes, counted
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
 
@@ -144,47 +144,30 @@ def _sentence(runs: Runs, schedule: str, size: int) -> str:
 
 
 def picture(runs: Runs) -> Picture:
-    """The picture shows the ends with a falling rate, and the runs at a constant rate by epochs and by updates."""
-    labels = (("test accuracy (%)", ""), ("epochs", "test accuracy (%)"), ("updates", "test accuracy (%)"))
-    figure, (left, middle, right) = panels(*labels, size=(10.0, 3.8))
-    _draw_ends(left, runs)
-    for size in SIZES:
-        values = runs[f"workers-{size}"]
-        accuracies = 100 * np.array([run["accuracy"] for run in values])
-        mean, spread = accuracies.mean(0), deviation(accuracies)
-        for ax, x in ((middle, np.arange(len(mean)) + 1), (right, np.array(values[0]["updates"]))):
-            (line,) = ax.plot(x, mean, label=counted(size, "worker"))
-            ax.fill_between(x, mean - spread, mean + spread, color=line.get_color(), alpha=0.15, linewidth=0)
-    middle.axvline(runs["workers-1"][0]["epochs"], color="grey", linewidth=0.8)
-    middle.legend(title="constant rate")
-    return Picture(figure, _alt(runs), _caption(runs))
-
-
-def _draw_ends(ax, runs: Runs) -> None:
-    """Draw the end of each run with a falling rate. The runs of a comparison stand together."""
+    """The picture shows where the runs with a falling rate end. The runs of a comparison stand together."""
+    figure, ax = axes("test accuracy (%)", "", size=(7.5, 3.8))
     groups = {
-        "": {"1 worker": "falling-1"},
-        "equal\nepochs": {f"{size} workers": f"falling-{size}-epochs" for size in SIZES[1:]},
-        "equal\nupdates": {f"{size} workers": f"falling-{size}-updates" for size in SIZES[1:]},
-        "equal\ntime": {f"1 worker ({size})": SAME_TIME[size] for size in SIZES[1:]},
+        "": [("1 worker", 1, "falling-1")],
+        "equal epochs": [(f"{size} workers", size, f"falling-{size}-epochs") for size in SIZES[1:]],
+        "equal updates": [(f"{size} workers", size, f"falling-{size}-updates") for size in SIZES[1:]],
+        "equal time": [(f"1 worker, time of {size}", 1, SAME_TIME[size]) for size in SIZES[1:]],
     }
     place, ticks = 0.0, {}
-    for (group, bars), colour in zip(groups.items(), (GREY, BLUE, BROWN, GREEN), strict=True):
-        for name, variant in bars.items():
+    for group, ends_of in groups.items():
+        for name, size, variant in ends_of:
             found = [100 * accuracy for accuracy in last(runs, variant)]
-            error = deviation(found) if len(found) > 1 else None
+            error, colour = deviation(found) if len(found) > 1 else None, COLOURS[SIZES.index(size)]
             ax.errorbar(np.mean(found), place, xerr=error, fmt="o", color=colour, markersize=8, capsize=3)
             ax.text(np.mean(found), place - 0.3, f"{np.mean(found):.1f}", ha="center", fontsize=9, color=colour)
             ticks[place] = name
             place += 1
-        ax.text(
-            1.02, place - (len(bars) + 1) / 2, group, va="center", fontsize=8, color=colour,
-            transform=ax.get_yaxis_transform(),
-        )  # fmt: skip
+        middle = place - (len(ends_of) + 1) / 2
+        ax.text(1.02, middle, group, va="center", transform=ax.get_yaxis_transform())
         place += 0.5
-    ax.set_yticks(list(ticks), list(ticks.values()), fontsize=9)
-    ax.margins(x=0.15, y=0.1)
+    ax.set_yticks(list(ticks), list(ticks.values()))
+    ax.margins(x=0.1, y=0.12)
     ax.invert_yaxis()
+    return Picture(figure, _alt(runs), _caption(runs))
 
 
 def _alt(runs: Runs) -> str:
@@ -197,9 +180,8 @@ def _alt(runs: Runs) -> str:
         for schedule in SCHEDULES
     )
     return (
-        "Points for the ends with a falling rate, and two line plots of the same runs of 1, 2 and 4 workers at a "
-        "constant rate, against epochs and against updates. Accuracy at equal epochs and at equal updates, by workers: "
-        f"{constant}; with the falling rate {falling}."
+        "Points for the ends of runs of 1, 2 and 4 workers whose rate falls to zero. Accuracy at equal epochs and at "
+        f"equal updates, by workers: {falling}. At a constant rate: {constant}."
     )
 
 
@@ -209,10 +191,9 @@ def _caption(runs: Runs) -> str:
         for size in SIZES[1:]
     ]
     return (
-        "Left: where runs end whose rate falls to zero. Against one worker, at equal epochs / at equal updates: "
-        f"2 workers {by[0]}, 4 workers {by[1]} points. 1 worker (4) has the time of four workers. Middle: a constant "
-        "rate, by epochs; the grey line is where one worker stops. Right: the same runs by updates "
-        f"(mean of {counted(len(runs['workers-1']), 'seed')}, bands and bars: one standard deviation)."
+        "Where runs end whose rate falls to zero. Against one worker, at equal epochs / at equal updates: 2 workers "
+        f"{by[0]}, 4 workers {by[1]} points. The last two runs are those of one worker in the time that 2 or 4 workers "
+        f"need for equal epochs. Mean of {counted(len(runs['workers-1']), 'seed')}, bars: one standard deviation."
     )
 
 

@@ -140,7 +140,7 @@ def picture(runs: Runs) -> Picture:
     """The picture shows SGD's losses at the higher rate, and the highest loss and final accuracy of all variants."""
     figure, (loss, highest, accuracy) = panels(
         ("update", "training loss (nats)"), ("", "highest loss (nats)"), ("", "test accuracy (%)"),
-        size=(11.0, 3.8),
+        size=(11.0, 4.6),
     )  # fmt: skip
     shown = max((name for name in OPTIMIZERS if name.startswith("sgd")), key=lambda name: float(name[4:]))
     _draw_losses(loss, runs, shown)
@@ -184,7 +184,7 @@ def _log_scale(ax) -> None:
     from matplotlib.ticker import LogLocator
 
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 3, 5)))
     ax.yaxis.set_major_formatter("{x:g}")
     ax.yaxis.set_minor_formatter("")
 

@@ -194,7 +194,7 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """The picture goes from variant to variant: the mean test accuracy of each, its change, and a dot for every run."""
     shown = [(variant, name) for variant, name in WAY.items() if accuracies(runs, variant)]
-    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.0, 1.2 + 0.42 * len(shown)))
+    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.5, 1.2 + 0.5 * len(shown)))
     before, told = None, []
     for row, (variant, name) in enumerate(shown):
         values = 100 * np.array(accuracies(runs, variant))
@@ -209,7 +209,7 @@ def picture(runs: Runs) -> Picture:
         ax.text(max(mean, start, values.max()) + 0.8, row, change, va="center", fontsize=9)
         told.append(f"{name} {change}")
         before = mean
-    ax.set_yticks(range(len(shown)), [name for _, name in shown])
+    ax.set_yticks(range(len(shown)), [f"{name}\n{variant}" for variant, name in shown], fontsize=9)
     ax.set_xlim(0, 100)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
@@ -217,8 +217,9 @@ def picture(runs: Runs) -> Picture:
     return Picture(
         figure,
         f"Bars one below the other. Each begins where the one above ends. Test accuracy in %, and change: {listed}.",
-        "Each bar begins where the one above ends: green is a gain, red a loss. A dot is a run. The last bar is one "
-        "worker with batch normalisation, for comparison.",
+        "Each bar begins where the one above ends: green is a gain, and brown with lines is a loss. A dot is a run. "
+        "Below the name of a bar is the name of its arm. The last bar begins anew: it is one worker with batch "
+        "normalisation, for comparison.",
     )
 
 

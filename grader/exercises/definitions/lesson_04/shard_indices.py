@@ -150,10 +150,10 @@ EXERCISE = Checked(
 Return the indices (0 to count - 1) of the images that worker `rank` of `size` workers uses in epoch number `epoch`, as
 a list, in the order of use.
 
-In an epoch each worker has count // size images, and no image goes to two workers. Together they use all images but
-the up to size - 1 that are left over. All images are shuffled, in another order for another epoch and for another seed.
-So a worker gets other images each time. The same call has the same answer on every worker, because workers do not talk
-to each other, and each calls your function in a process of its own.
+In an epoch each worker has count // size images, and no image goes to two workers. Together they use all images, except
+for at most size - 1 images that are left over. All images are shuffled. Another epoch has another order, and so has
+another seed. So a worker gets other images each time. The workers do not talk to each other: each calls your function
+in a process of its own. So the same call must have the same answer on every worker.
 
 For example, with count 8 and size 4 the four workers may get [5, 2], [0, 7], [3, 6] and [1, 4] in one epoch, and
 [6, 0], [2, 5], [4, 1] and [7, 3] in the next. Many other answers are right as well.

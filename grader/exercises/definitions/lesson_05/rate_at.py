@@ -155,8 +155,8 @@ the workers already. At the beginning of each epoch in decay_epochs (in ascendin
 is divided by 10, and stays so.
 
 In an epoch the workers together use all `images` images once, in global batches of batch * workers images (batch is the
-per-worker batch); what is left for the last one is a smaller batch, an update like the others. So the rate decays in
-the same epochs with any number of workers, though not at the same updates.
+per-worker batch). The last global batch of an epoch may be smaller. It makes an update, too. So the rate decays in the
+same epochs with any number of workers, though not at the same updates.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 5.1, decays in epochs 30, 60 and 80.""",
     example=(20, 100, 10, 2, 0.8, [4]),

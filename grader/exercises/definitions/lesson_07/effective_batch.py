@@ -75,11 +75,11 @@ In an update each of `workers` workers computes the gradient of a batch of `batc
 averaged. Return how many different images the average rests on.
 
 With sharded = True each worker has a part of the images of its own, of which no other worker has any, and shuffles this
-part. With sharded = False each worker has all images, and shuffles all of them. All workers shuffle in the same way, by
-a generator with a seed: the same seed on all workers if same_seed is True, another one on each worker otherwise.
+part. With sharded = False each worker has all images, and shuffles all of them. If same_seed is True, all workers
+shuffle by the same seed. Otherwise each worker has a seed of its own.
 
-An image is in a batch once at most. Batches that different seeds drew from all images count as different in all their
-images: the few that they may have in common are left out of account.
+An image is in a batch once at most. Two batches that were drawn from all images by different seeds may have a few
+images in common. Ignore that, and count all their images as different.
 
 Goyal et al. 2017 (arXiv:1706.02677), section 3, "Data shuffling".""",
     example=(4, 64, True, False),
