@@ -29,7 +29,6 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # %%
 import os
 
-import numpy as np
 import torch
 import torch.distributed as dist
 from torch.nn import functional as F
@@ -39,7 +38,7 @@ from benchmarks.instruments.byte_counter import kernel_received
 from cifar.data import load, normalise, shard, shuffle
 from cifar.model import BootcampResNet
 from cifar.support.environment import cores
-from lessons import axes, compare, explore, live, panels, saved, show, torchrun
+from lessons import compare, explore, live, saved, torchrun
 
 # %% [markdown]
 # ## Why several processors?
@@ -342,31 +341,9 @@ def ring_step(chunks, step):
 
 
 # %%
-def draw(ax, numbers, step):
-    size = len(numbers)
-    ax.imshow(numbers.T, cmap="Greys", vmin=0, vmax=size)
-    ax.set(title=f"after step {step}" if step >= 0 else "before", xticks=range(size), yticks=range(size))
-    ax.grid(False)
-    for (worker, chunk), number in np.ndenumerate(numbers):
-        ax.text(
-            worker, chunk, f"{number:.0f}", ha="center", va="center", color="white" if number > size / 2 else "black"
-        )
+from lessons.cells.by_hand import show_losses, show_ring
 
-
-state = [[[1.0] for _ in range(workers)] for _ in range(workers)]
-figure, every = panels(*[("worker", "chunk")] * workers, size=(8, 2.6))
-for step, ax in enumerate(every, -1):
-    state = ring_step(state, step) if step >= 0 else state
-    draw(ax, np.array(state)[:, :, 0], step)
-
-# %%
-complete = int((np.array(state)[:, :, 0] == workers).sum())
-show(
-    figure,
-    f"A grid after each step, with a column for each worker and a row for each chunk. The numbers grow along diagonals "
-    f"until {complete} are {workers}.",
-    f"After {workers - 1} steps {complete} chunks are complete, one on each of {workers} workers.",
-)
+show_ring(ring_step, workers)
 
 # %% [markdown]
 # Real workers have no view from above. Each process sees only its own chunks. In each step it must know which chunk it
@@ -503,34 +480,27 @@ for scheme in ("parameter server", "ring"):
     print(f"{scheme}: by the formula the workers send {sent} MB an update")
 
 # %% [markdown]
-# A single server is not the only way to have servers. We can also cut the weights into $K$ parts, and make each worker
-# the server of one part. Then every link carries as many bytes as in the ring: $2(K-1)N/K$ each way.
+# A single server is not the only way to have servers. We can also cut the weights into $K$ parts of $N/K$ bytes, and
+# make each worker the server of one part. Then each link carries two things. For its own part, the worker receives
+# $(K-1)N/K$ bytes of gradients, and sends as many bytes of means. For the other $K-1$ parts, it sends $(K-1)N/K$ bytes,
+# and gets as many back. Together these are $2(K-1)N/K$ each way, as in the ring.
 #
-# And have the two ways computed the same? The claim is that three runs follow one line.
+# And have the two ways computed the same? In each update, the shards' batches together are the 128 images of the single
+# process. So the three runs should follow one line.
 
 # %%
 server, ring = (torch.load(f"{way.__name__}.pt") for way in (server_mean, ring_mean))
-figure, ax = axes("update", "training loss (nats)", size=(8, 3))
-ax.plot(range(1, 17), one["losses"], lw=5, alpha=0.3, marker="", label="one process")
-ax.plot(range(1, 17), server["losses"], label=f"server, {workers} workers")
-ax.plot(range(1, 17), ring["losses"], label=f"ring, {workers} workers")
-ax.legend()
 apart = max(((other["weights"] - one["weights"]).norm() / one["weights"].norm()).item() for other in (server, ring))
-show(
-    figure,
-    f"Three lines over 16 updates that cannot be told apart, from {one['losses'][0]:.2f} to {one['losses'][-1]:.2f}.",
-    f"The weights of one process, of {workers} with a server and of {workers} in a ring: at most {apart:.0e} apart, "
-    "relative to their length. Each adds its numbers in another order, and 16 updates let the rounding grow.",
-)
+show_losses({"one process": one["losses"], "server": server["losses"], "ring": ring["losses"]}, apart)
 assert apart < 1e-3, "the means differ by more than rounding: look at ring_plan first"
 
 # %% [markdown]
 # ## Whose loss does the program print?
 #
 # After the exchange all workers have the same *gradient*. But each has computed the *loss* of its own images.
-# `print(loss)` on rank 0 shows the loss of one worker's images. This is a right estimate, but a noisy one. The mean
-# over $K$ workers should scatter $\sqrt{K}$ times less. Look at how the printed line jumps, and at whether the scatter
-# follows $1/\sqrt{K}$. (A loss is in nats, the unit of notebook 02.)
+# `print(loss)` on rank 0 shows the loss of one worker's images. This is a right estimate, but a noisy one. It jumps up
+# and down around the loss of all workers' images. The mean over $K$ workers should jump $\sqrt{K}$ times less. Look at
+# the printed line, and at whether the scatter follows $1/\sqrt{K}$. (A loss is in nats, the unit of notebook 02.)
 
 # %%
 result = saved("C08")
@@ -545,7 +515,7 @@ result = saved("C08")
 #
 # - Data parallelism: each worker computes a gradient on its own images, and all apply the mean of all gradients.
 # - The mean of $K$ gradients is the gradient of the global batch, apart from rounding. This holds if the counts are
-#   equal or used as weights, and if images do not see each other as in batch normalisation.
+#   equal or used as weights, and if no worker has batch normalisation with statistics of its own.
 # - The link of a single parameter server carries bytes in proportion to $K$. In a ring, or with as many servers as
 #   workers, a link carries less than $2N$ bytes each way, however many workers there are.
 # - The loss that one worker prints is the loss of its own images.

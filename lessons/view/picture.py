@@ -64,9 +64,9 @@ def _lane(drawing: Drawing, worker: Worker, y: float, failed: bool) -> None:
 
 
 def _legend(drawing: Drawing, y: float) -> None:
-    """Name what the boxes of a lane say: what the worker did. The dark box of one that has ended has no name."""
-    for number, doing in enumerate(doing for doing in LOOKS if doing != "ended"):
-        x = STRIP - 60 + 100 * number
+    """Name what the boxes of a lane say: what the worker did."""
+    for number, doing in enumerate(LOOKS):
+        x = MARGIN + 92 * number
         drawing.box(x, y + 2, 10, 12, LOOKS[doing], radius=0)
         drawing.text(x + 15, y + 8, doing, "small", "muted", anchor="start")
 
