@@ -17,8 +17,8 @@
 # where SGD ends, measure with a few workers how noisy gradients are, and read from this how large a batch is worth its
 # images.
 #
-# **Time:** about {{minutes_01}} minutes, and about one more of waiting on 2 CPU cores. **Builds on:** 00, and a little
-# PyTorch.
+# **Time:** about {{minutes_01}} minutes, and about one minute of waiting on 2 CPU cores. **Builds on:** 00, and a
+# little PyTorch.
 #
 # Why begin here, in a course about many GPUs? A **worker** is a process that trains on its own share of the images,
 # often with a GPU of its own. Several workers that average their gradients do one thing to the mathematics: they make
@@ -218,14 +218,14 @@ networks = live("C03", device=device, seed=seed)["gradients"]
 result = saved("C03")
 
 # %% [markdown]
-# So the claim is false, and the answer is the other way round. An average over more images, also over more *workers'*
-# images, is closer to the gradient of all. If two GPUs end at a lower accuracy than one, the accuracy of the averaged
-# gradient is not why. Notebook 05 finds the reasons.
+# The answer is the other way round. An average over more images, also over more *workers'* images, is closer to the
+# gradient of all. If two GPUs end at a lower accuracy than one, the accuracy of the averaged gradient is not why.
+# Notebook 05 finds the reasons.
 #
 # Each line belongs to a network that began with another seed. All lines fall equally fast, because the slope is
-# mathematics. A line lies high if the images disagree a lot (a large $\operatorname{tr}\Sigma$), or if the full
-# gradient is short (a small $\lVert g\rVert^2$). The ratio of these two is the most useful number of this notebook, as
-# the next section shows.
+# mathematics. They lie at very different heights, because each is a single moment of one network. A line lies high if
+# the images disagree a lot (a large $\operatorname{tr}\Sigma$), or if the full gradient is short (a small
+# $\lVert g\rVert^2$). The ratio of these two is the most useful number of this notebook, as the next section shows.
 
 # %% [markdown]
 # ## How large may a batch be?
@@ -234,8 +234,8 @@ result = saved("C03")
 # and costs twice as much. When is it worth it? There are two extremes.
 #
 # - **Small batches.** The noise is larger than the gradient, so a step goes mostly in a random direction. Its rate must
-#   be low. With twice the images there is half the noise, the rate can be almost twice as high, and the step gains
-#   almost twice as much.
+#   be low. With twice the images, the squared error is half as large. The rate can be almost twice as high, and the
+#   step gains almost twice as much.
 # - **Large batches.** There is hardly any noise left. With twice the images a step gains hardly more.
 #
 # The border is where the noise is as large as the gradient. In the figure above, each line crosses 1 there. This batch
@@ -243,7 +243,12 @@ result = saved("C03")
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# If each batch size $B$ has its best rate, then a step gains the share
+# How much does a step gain? Imagine the loss as a bowl that is equally round in all directions, and let its **curvature**
+# $h$ say how quickly the slope changes. A step with the rate $\eta$ changes the loss in two ways. Downhill it gains
+# $\eta \lVert g \rVert^2$. But the slope changes on the way, and this costs
+# $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$: the longer the step, the more, and noise makes a
+# step longer. The difference is largest at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. There, a step gains the
+# share
 #
 # $$ \frac{1}{1 + \mathcal B / B} $$
 #
@@ -257,20 +262,13 @@ result = saved("C03")
 # | 500 | 1/2 | 2 times | 2 times |
 # | 5,000 | 10/11 | 1.1 times | 11 times |
 #
-# <details><summary>How is it derived?</summary>
+# <details><summary>Where do the two parts and the best rate come from?</summary>
 #
-# Let the bowl be equally round in all directions, with curvature $h$. The step is $-\eta\, \hat g$. On average the
-# slope lowers the loss by $\eta \lVert g \rVert^2$. The curvature raises it again by
-# $\frac12 h \eta^2 \lVert \hat g \rVert^2$, the second term of the Taylor series. This term grows with the noise: the
-# mean of $\lVert \hat g \rVert^2$ is $\lVert g \rVert^2 + \operatorname{tr} \Sigma / B$. So on average the loss falls
-# by
-#
-# $$ \Delta L = \eta \lVert g \rVert^2
-#    - \tfrac12 h \eta^2 \left( \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B} \right). $$
-#
-# The best rate makes this as large as possible. There the derivative by $\eta$ is zero, which gives
-# $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. Put this rate into the formula. McCandlish et al. 2018 derive it for any
-# bowl.
+# The step is $-\eta\, \hat g$. By the Taylor series, the loss changes by $-\eta\, g \cdot \hat g$ and by
+# $+\frac12 h \eta^2 \lVert \hat g \rVert^2$. On average $\hat g$ is $g$, and the mean of $\lVert \hat g \rVert^2$ is
+# $\lVert g \rVert^2 + \operatorname{tr} \Sigma / B$. These are the two parts. The gain is largest where its derivative by
+# $\eta$ is zero, which gives the rate. With this rate the gain is
+# $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. McCandlish et al. 2018 derive it for any bowl.
 #
 # </details>
 #
@@ -280,9 +278,9 @@ result = saved("C03")
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
 #
 # Far below $\mathcal B$, twice the batch halves the updates, and the images stay as many: a perfect bargain. Far above
-# it, twice the batch needs as many updates as before, and so twice the images. At $B = \mathcal B$ you pay twice the
-# least of both. So this is the **critical batch size**. Below it, your colleague's GPUs save time. Far above it, they
-# burn power for next to nothing.
+# it, twice the batch needs as many updates as before, and so twice the images. At $B = \mathcal B$ you need twice the
+# least number of updates, and twice the least number of images. So this is the **critical batch size**. Below it, your
+# colleague's GPUs save time. Far above it, they burn power for next to nothing.
 #
 # ### Measuring it with workers
 #

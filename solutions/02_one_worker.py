@@ -17,8 +17,8 @@
 # you and what it hides, predict how long an update takes and how much memory it needs, and find the stage that slows a
 # training run down.
 #
-# **Time:** about {{minutes_02}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (gradients and
-# their noise).
+# **Time:** about {{minutes_02}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 01 (gradients
+# and their noise).
 #
 # In notebook 00 four **workers**, processes that share the images, trained one network. Each of them does what a single
 # worker does. If four workers are not four times as fast, a part of the reason is already in one worker. So first look

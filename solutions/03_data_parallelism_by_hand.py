@@ -17,8 +17,8 @@
 # on real processes in two ways, by a parameter server and by a ring whose steps you have planned; and count the bytes
 # that each worker sends.
 #
-# **Time:** about {{minutes_03}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 01 (the noise of
-# a gradient) and 02 (the training loop of one worker).
+# **Time:** about {{minutes_03}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 01 (the noise
+# of a gradient) and 02 (the training loop of one worker).
 #
 # Horovod does all of this for you from notebook 04 on. If you have done it once by hand, you know what its few lines
 # decide.
@@ -68,8 +68,7 @@ compare("two_workers", my_guess)
 # In the saved experiment, two workers manage {{cores_weak}} images while one manages 100, if each keeps a batch of 64
 # images. This is called **weak scaling**. They gain less if they share one batch of 64, so that each has only 32. This
 # is called **strong scaling**: the exchange takes as long as before, and there is less to compute between two
-# exchanges. The dashed line is a prediction for four and eight workers, each with a core of its own. (It adds the time
-# of an exchange to the time of computing. A section below shows how.)
+# exchanges. The dashed line is a prediction for four and eight workers, each with a core of its own.
 #
 # In most other experiments of this course, one worker already uses all cores, because that is how you would train on
 # this machine. Two workers then share these cores, so they cannot be faster. Such times say nothing about workers that
@@ -101,8 +100,7 @@ compare("two_workers", my_guess)
 # This is right under two conditions:
 #
 # 1. **The counts are used as weights, or they are all equal.** If they are equal, $g$ is the plain mean of the $g_r$.
-# 2. **The gradient of an image depends on the weights and on that image alone**, and not on the other images of its
-#    batch.
+# 2. **The gradient of an image does not depend on how the images are divided among the workers.**
 #
 # Then **$K$ workers with $n$ images each compute what one worker computes with the same $Kn$ images.** The two results
 # differ only by rounding.
@@ -122,8 +120,8 @@ def average_gradients(gradients, counts):
 # %% [markdown]
 # Now we try it with real images. Three shards have 96, 24 and 8 images. We join their three gradients in two ways: by
 # the mean of the three means, and by your weighted mean. Then we compare both with the gradient of all 128 images in
-# one piece. The network is a small ResNet without batch normalisation. (It comes from a public course, the "bootcamp"
-# in its name.)
+# one piece. (The first 1,000 numbers of each gradient are enough for that.) The network is a small ResNet without batch
+# normalisation. (It comes from a public course, the "bootcamp" in its name.)
 
 
 # %%
@@ -140,7 +138,7 @@ net, counts = BootcampResNet(), [96, 24, 8]
 parts = torch.arange(sum(counts)).split(counts)
 mine = torch.stack([gradient(net, *train.batch(part))[1] for part in parts])
 _, together = gradient(net, *train.batch(torch.cat(parts)))
-weighted = torch.tensor(average_gradients(mine[:, :1000].tolist(), counts))  # a list of 1,000 numbers is enough
+weighted = torch.tensor(average_gradients(mine[:, :1000].tolist(), counts))
 for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighted)):
     away = (found - together[:1000]).norm() / together[:1000].norm()
     print(f"{name}: {away:.1e} away, relative to the gradient's length")
@@ -172,11 +170,11 @@ runs = live("C01", device=device, seed=seed)
 result = saved("C01")
 
 # %% [markdown]
-# With batch normalisation the second condition does not hold: each image changes the gradients of the others. A worker
-# has only its own images. So the sentence "training on several GPUs equals training with a larger batch" is true
-# without batch normalisation. It is false if each worker normalises with its own images only. It is true again if the
-# statistics are averaged over the workers, as in the third network. Notebook 06 asks whether this matters for the
-# accuracy.
+# With batch normalisation of its own on each worker, the second condition does not hold: each image changes the
+# gradients of the other images of its worker, and no others. So the sentence "training on several GPUs equals training
+# with a larger batch" is true without batch normalisation. It is false if each worker normalises with its own images
+# only. It is true again if the statistics are averaged over the workers, as in the third network. Notebook 06 asks
+# whether this matters for the accuracy.
 #
 # ### Shards that do not divide evenly
 #
@@ -480,10 +478,14 @@ for scheme in ("parameter server", "ring"):
     print(f"{scheme}: by the formula the workers send {sent} MB an update")
 
 # %% [markdown]
+# <details><summary>Can servers carry as little as a ring?</summary>
+#
 # A single server is not the only way to have servers. We can also cut the weights into $K$ parts of $N/K$ bytes, and
 # make each worker the server of one part. Then each link carries two things. For its own part, the worker receives
 # $(K-1)N/K$ bytes of gradients, and sends as many bytes of means. For the other $K-1$ parts, it sends $(K-1)N/K$ bytes,
 # and gets as many back. Together these are $2(K-1)N/K$ each way, as in the ring.
+#
+# </details>
 #
 # And have the two ways computed the same? In each update, the shards' batches together are the 128 images of the single
 # process. So the three runs should follow one line.

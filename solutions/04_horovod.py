@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** turn a training program for one worker into one for many, say what each
 # changed line is for and what happens without it, and read Horovod's timeline.
 #
-# **Time:** about {{minutes_04}} minutes, and about three more of waiting on 2 CPU cores. **Builds on:** 02
+# **Time:** about {{minutes_04}} minutes, and about three minutes of waiting on 2 CPU cores. **Builds on:** 02
 # (`cifar_single.py`) and 03 (the ring all-reduce, means of means).
 #
 # In the last notebook you averaged gradients by hand. Nobody trains that way: a library does it, in the background,

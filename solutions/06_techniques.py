@@ -17,7 +17,7 @@
 # updates count: batch normalisation across workers, a scaled rate, warmup, momentum correction, and a step length for
 # each layer (LARS, LAMB). And you will be able to say which of these is needed, when, and how you would notice.
 #
-# **Time:** about {{minutes_06}} minutes, and about three more of waiting on 2 CPU cores. **Builds on:** 04 (Horovod)
+# **Time:** about {{minutes_06}} minutes, and about three minutes of waiting on 2 CPU cores. **Builds on:** 04 (Horovod)
 # and 05 (why few updates are the problem).
 #
 # Notebook 05 ended with a shortage. With $K$ workers and the same per-worker batch, an epoch has $1/K$ of the updates.

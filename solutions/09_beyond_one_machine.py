@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** start workers on several computers, keep a run alive when one of them
 # fails, and estimate how many workers are worth having.
 #
-# **Time:** about {{minutes_09}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** the ring
+# **Time:** about {{minutes_09}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** the ring
 # all-reduce of notebook 03, notebook 04, and the warmup of notebook 06.
 
 # %% tags=["parameters"]
@@ -79,9 +79,9 @@ for minutes in (1, 5, 10, 15, 30, 60):
     print(f"a checkpoint every {minutes:2} minutes: {lost:.1%} of the time is lost")
 
 # %% [markdown]
-# The first part of the loss is writing. It falls if the interval is longer. The second part is work that is done again.
-# It grows. The sum is smallest where both are equal. (Set the derivative to 0 to see it.) There, writing / interval =
-# interval / (2 x between). So the best interval is
+# The first part of the lost time is writing. It falls if the interval is longer. The second part is work that is done
+# again. It grows with the interval. The sum is smallest where both are equal. (Set the derivative to 0 to see it.)
+# There, writing / interval = interval / (2 x between). So the best interval is
 #
 # $$\sqrt{2 \cdot \text{writing} \cdot \text{between}}$$
 #
@@ -125,9 +125,9 @@ for minutes in (1, 5, 10, 15, 30, 60):
 #
 # - The run begins with 4 workers. It goes on as long as there are at least 2. It never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker of a host fails, Horovod ends the other workers of this host, too, and bans the whole host. The ban
-#   begins when the remaining workers train again. With `--blacklist-cooldown-range 3 6`, it lasts 3 to 6 seconds.
-#   Without this option it never ends.
+# - If one worker of a host fails, Horovod ends the other workers of this host, too, and bans the whole host. The ban of
+#   this host begins when the remaining workers train again. With `--blacklist-cooldown-range 3 6`, it lasts 3 to 6
+#   seconds. Without this option it never ends.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
 # a worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta
@@ -162,23 +162,9 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # works at that moment. After the second epoch it is on the list again.
 
 # %%
-from IPython.display import Markdown
+from lessons.cells.hosts import show_troubles
 
-from benchmarks import hosts
-
-rows = "| trouble | right at the end | pause after it | pause when beta is back | updates again | images left out |\n"
-rows += "| --- | --- | --- | --- | --- | --- |\n"
-for name in (hosts.CALM, *hosts.TROUBLES):
-    runs_of_it = hosts.read(name)
-    accuracy = [run["epochs"][-1]["test_accuracy"] for run in runs_of_it]
-    cells = [name, f"{min(accuracy):.0%} to {max(accuracy):.0%}"]
-    for number in range(2):
-        pause = [run["pauses"][number] for run in runs_of_it if run["pauses"]]
-        cells.append(f"{min(pause):.0f} to {max(pause):.0f} s" if pause else "")
-    cells.append(max(sum(stretch["repeated"] for stretch in run["stretches"]) for run in runs_of_it))
-    cells.append(sum(run["lost"] for run in runs_of_it))
-    rows += f"| {' | '.join(map(str, cells))} |\n"
-Markdown(rows)
+show_troubles()
 
 # %% [markdown]
 # - **The updates** that are made again are at most those between two commits: ten here. You choose this number. A
@@ -197,17 +183,22 @@ Markdown(rows)
 # - **No image is left out.** Each worker of `cifar_elastic.py` writes down the images of each update. We counted them
 #   after the runs. Updates that were made again count once.
 # - **We saw no loss of accuracy.** No saved run with trouble ended outside the range of the runs in which nothing went
-#   wrong. But this range is wide, and three runs of five short epochs would not show a small loss.
+#   wrong. But this range is wide, and three runs of five short epochs would not show a small loss. Your own run may end
+#   lower or higher: it is one run.
 # - **Alpha must not die.** `horovodrun` runs there, and the run ends with it. So start `horovodrun` on a computer that
 #   is unlikely to fail, for example one that does not train. And still save checkpoints on disk.
 #
-# PyTorch's own launcher, `torchrun`, goes another way. Started on each host with `--nnodes 1:2 --max-restarts 3`, it
+# <details><summary>What does PyTorch's launcher do when a worker dies?</summary>
+#
+# `torchrun` goes another way. Started on each host with `--nnodes 1:2 --max-restarts 3`, it
 # accepts one or two hosts. When a host is lost, it ends *all* workers, and starts the program again on the hosts that
 # are left. It does so at most three times. Nothing is kept in memory, so the program must load its last checkpoint from
 # disk when it begins.
 #
 # If you try it, set the variable `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`. Without it, the restarted workers may look for
 # dead ones, and every restart failed in a run of ours (https://github.com/pytorch/pytorch/issues/135712).
+#
+# </details>
 
 # %% [markdown]
 # ## How many workers are worth having?
@@ -224,7 +215,8 @@ Markdown(rows)
 # exchange costs time in three ways:
 #
 # - **Messages.** In a ring of $K$ workers, each worker sends $2(K-1)$ messages, one after the other. Each message takes
-#   a time $\alpha$ on its way, even if it is empty. This time is called the **latency**.
+#   a time $\alpha$ on its way, even if it is empty. This time is called the **latency**. ($\alpha$ and $\beta$ are
+#   times here, and not hosts.)
 # - **Bytes.** Each byte takes a time $\beta$. If the gradient has $n$ bytes, each message carries $n/K$ of them.
 # - **Agreeing.** Horovod begins an exchange only when all workers have told each other that they are ready. We call
 #   this time $\gamma$. It comes once for each exchange.
@@ -291,8 +283,10 @@ for link, (latency, byte_time) in links.items():
 # %% [markdown]
 # So the link decides, and so does the batch. 64 GPUs are worth having by our measure if they do the work of 32 or more.
 # With a batch of 64 images, this is so with InfiniBand, and not with this Ethernet: there, already four GPUs wait for
-# more than half of their time. (64 GPUs are still faster than three. But you pay for 64, and get the work of 26.) A
-# larger batch computes for longer between two exchanges, so more workers are worth having.
+# more than half of their time. (64 GPUs are still faster than three. But you pay for 64, and get the work of 26.) With
+# 256 images, thousands are worth having. Why so sudden a jump? In a ring, the bytes of a worker grow to twice the
+# gradient, and no further. If a worker computes for longer than these bytes take, only the messages set a limit, and
+# that is far away. A larger batch computes for longer between two exchanges, so more workers are worth having.
 #
 # One cost is not in the formula. All workers wait for the **slowest** one. Every worker is slow now and then, for
 # example because its computer does something else. Such a worker is called a **straggler**. The more workers there are,

@@ -16,8 +16,8 @@
 # **After this notebook you will be able to** write the program of this course with PyTorch's own DDP, say which
 # technique of communication helps on which link, and compute whether a network fits on your GPUs.
 #
-# **Time:** about {{minutes_10}} minutes, and less than one more of waiting on 2 CPU cores. **Builds on:** notebooks 03
-# and 04, and the cost of an exchange in notebook 09.
+# **Time:** about {{minutes_10}} minutes, and less than one minute of waiting on 2 CPU cores. **Builds on:** notebooks
+# 03 and 04, and the cost of an exchange in notebook 09.
 
 # %% [markdown]
 # You have written a program that trains one network with four workers. What will you meet when you do this at work?
@@ -79,12 +79,12 @@ written = Path("with_horovod.py").write_text(HOROVOD)
 # | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #
-# (`--standalone` means: all workers are on this host. `rdzv` is short for rendezvous, the place where the workers of
-# several hosts meet. `LOCAL_RANK` is a variable of the environment that `torchrun` sets.)
+# (`rdzv` is short for rendezvous, the place where the workers of several hosts meet. `LOCAL_RANK` is a variable of the
+# environment that `torchrun` sets.)
 #
 # **Your turn.** Turn the program into one that uses DDP, and that saves its weights in `my_ddp.pt`. The function
 # `updates` stays as it is: DDP returns a network, so give it this one. Change the text in the next cell, from
-# `hvd.init()` on. As long as you change nothing, your program is skipped.
+# `hvd.init()` on. As long as that line is there, your program is skipped. Our program follows below. Do not look yet.
 
 # %%
 MINE = f"""
@@ -104,6 +104,7 @@ if hvd.rank() == 0:
     torch.save(net.state_dict(), "my_ddp.pt")
 """
 written = Path("my_ddp.py").write_text(MINE)
+unchanged = "hvd.init()" in MINE
 
 # %% [markdown]
 # Here is ours. The last two lines look as if they did nothing, and so does the import of `torch.distributed.nn`. Keep
@@ -131,7 +132,8 @@ dist.destroy_process_group()  # now nothing holds the group, so its threads end 
 written = Path("with_ddp.py").write_text(DDP)
 
 # %% [markdown]
-# The next cell runs the programs with two workers each, and compares their weights.
+# The next cell runs the programs with two workers each, and compares their weights. (`--standalone` tells `torchrun`
+# that all workers are on this host.)
 
 # %%
 import torch
@@ -147,7 +149,9 @@ def distance(one: torch.Tensor, other: torch.Tensor) -> float:
 launch("horovodrun", "with_horovod.py")
 launch("torchrun", "with_ddp.py")
 weights = {name: torch.load(name, weights_only=True)["weight"] for name in ("horovod.pt", "ddp.pt")}
-if "hvd" not in MINE:
+if unchanged:
+    print("my_ddp.py still begins with hvd.init(), so it is skipped")
+else:
     launch("torchrun", "my_ddp.py")
     weights["my_ddp.pt"] = torch.load("my_ddp.pt", weights_only=True)["weight"]
 for name, weight in weights.items():
@@ -196,8 +200,8 @@ for bug, (right, wrong) in BUGS.items():
 
 # %% [markdown]
 # Neither program crashes. In the first one, each worker trains a network of its own. DDP prepares the exchange in the
-# call `wrapped(images)`. If you call `net`, nothing is exchanged. In the second one even the weights are right. The
-# mean gradient of two equal halves is the mean gradient of all images, and here each worker computes it alone. So two
+# call `wrapped(images)`. If you call `net`, nothing is exchanged. In the second one even the weights are right. Each
+# worker computes the mean gradient of all images by itself, and the mean of two equal gradients changes nothing. So two
 # workers take as long as one. To find the first bug, compare the workers' weights. To find the second one, count the
 # images.
 #
@@ -237,9 +241,10 @@ result = saved("links", verdict=False)
 # worker, the plain way loses most of the speed, and top-k and PowerSGD keep most of it. A larger batch is faster for
 # another reason as well: the processor needs less time for each of its images.
 #
-# On the fastest link, most ways that exchange after each batch keep at least three quarters of the plain way's speed.
-# Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take time from the cores
-# that compute. (Lab 14 shows how our scripts avoid this. With GPUs, the processor has time for these threads.)
+# On the fastest link, the plain way is fastest among the ways that exchange after each batch. Most others keep at least
+# three quarters of the plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its
+# background threads take time from the cores that compute. (Lab 14 shows how our scripts avoid this. With GPUs, the
+# processor has time for these threads.)
 #
 # This is speed alone. What does each technique cost?
 #
@@ -282,12 +287,15 @@ def bytes_on_each(weights: int, workers: int, stage: int) -> float:
 
 
 # %% [markdown]
-# **Before you run the next cell, guess:** how many GPUs with 80 GB does the model need, in each stage?
+# **Before you run the next cell, guess:** how many GPUs with 80 GB does the model need, in each stage? And a model that
+# is ten times as large?
 
 # %%
-for stage in range(4):
-    fitting = [gpus for gpus in range(1, 65) if bytes_on_each(7_000_000_000, gpus, stage) <= 80e9]
-    print(f"stage {stage}:", f"{fitting[0]} GPUs" if fitting else "not even with 64 GPUs")
+for weights_of in (7_000_000_000, 70_000_000_000):
+    print(f"{weights_of:,} weights")
+    for stage in range(4):
+        fitting = [gpus for gpus in range(1, 65) if bytes_on_each(weights_of, gpus, stage) <= 80e9]
+        print(f"    stage {stage}:", f"{fitting[0]} GPUs" if fitting else "not even with 64 GPUs")
 
 # %% [markdown]
 # The activations come on top, so a real run needs more.

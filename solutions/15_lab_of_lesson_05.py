@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** say how far the weights get in an epoch with more workers, compute how
 # sharp a minimum is, and say what a comparison of sharpness leaves open.
 #
-# **Time:** {{minutes_15}} minutes, and about two more of waiting. **Builds on:** 01 and 05.
+# **Time:** {{minutes_15}} minutes, and about two minutes of waiting. **Builds on:** 01 and 05.
 #
 # This is a lab: derivations and experiments that belong to lesson 05, and that no later lesson needs.
 

@@ -17,7 +17,7 @@
 # state no worker holds whole, continue a run with another number of workers, read the trace of an update, and estimate
 # whether a network fits on a GPU.
 #
-# **Time:** {{minutes_20}} minutes, and about two more of waiting on 2 CPU cores. **Builds on:** 03, 04, 09 and 10.
+# **Time:** {{minutes_20}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 03, 04, 09 and 10.
 #
 # This is a lab: experiments that belong to lesson 10, and that no other lesson needs. Take those that you want to see.
 # All programs here use PyTorch's own library. The network has three layers, so that an update takes milliseconds.

@@ -29,7 +29,7 @@ WORDS = {
 SMALL = {  # A small run can show that a claim holds. It is too small to refute one.
     "holds": "Your small run shows it.",
     "fails": "Your small run does not show it.",
-    "depends": "In your small run it depends.",
+    "depends": "In your small run it depends. The numbers below say on what.",
     "no difference seen": "Your small run shows no difference.",
 }
 LIVE = Path("live")  # This folder is in the notebook's folder, which is the working folder of its kernel.

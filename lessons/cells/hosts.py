@@ -5,6 +5,7 @@ made = on_two_hosts("a worker is killed")
 
 import itertools
 
+from IPython.display import HTML, display
 from matplotlib.figure import Figure
 
 from benchmarks import hosts
@@ -14,6 +15,7 @@ from cifar.support.horovodrun import named, read_line
 from cluster import ClusterError
 from lessons.cells.figures import show
 
+TROUBLES = (hosts.CALM, *hosts.TROUBLES)  # the rows of the table
 COLOUR_OF = {4: COLOURS[0], 2: COLOURS[1]}  # of the stretches with so many workers
 
 
@@ -28,6 +30,30 @@ def on_two_hosts(name: str = hosts.TWO_HOSTS, seed: int = 0) -> dict:
         with styled():
             show(_figure(made), _alt(made), _caption(made))
     return made
+
+
+def show_troubles() -> None:
+    """Show a table of the saved elastic runs: what each kind of trouble cost."""
+    heads = (
+        "trouble", "test accuracy at the end", "pause after it", "pause when beta is back", "updates again, at most",
+        "images left out",
+    )  # fmt: skip
+    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(name))}</tr>" for name in TROUBLES)
+    head = "".join(f"<th>{head}</th>" for head in heads)
+    display(HTML(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"))
+
+
+def _cells(name: str) -> list[str]:
+    """The cells of a row of the table of troubles."""
+    runs = hosts.read(name)
+    accuracies = [run["epochs"][-1]["test_accuracy"] for run in runs]
+    pauses = [[run["pauses"][number] for run in runs if run["pauses"]] for number in range(2)]
+    again = max(sum(stretch["repeated"] for stretch in run["stretches"]) for run in runs)
+    return [
+        name, f"{min(accuracies):.0%} to {max(accuracies):.0%}",
+        *(f"{min(found):.0f} to {max(found):.0f} s" if found else "" for found in pauses),
+        str(again), str(sum(run["lost"] for run in runs)),
+    ]  # fmt: skip
 
 
 def _made(name: str, seed: int) -> dict:

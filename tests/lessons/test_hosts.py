@@ -3,6 +3,7 @@
 import pytest
 
 from benchmarks import hosts
+from lessons.cells import hosts as hosts_cell
 from lessons.cells.hosts import on_two_hosts
 
 
@@ -33,3 +34,14 @@ def test_a_saved_elastic_run_is_shown_with_its_figure(
     figure.draw_without_rendering()
     assert "4 workers make" in alt and "0 images were lost" in caption and f"Trouble: {trouble}." in caption
     assert made["machine"]["commit"]
+
+
+def test_the_table_of_troubles_has_a_row_for_each_kind_and_says_its_pauses(monkeypatch: pytest.MonkeyPatch):
+    shown = []
+    monkeypatch.setattr(hosts_cell, "display", lambda made: shown.append(made.data))
+    hosts_cell.show_troubles()
+    rows = shown[0].split("<tr>")[2:]
+    assert [row.partition("</td>")[0].removeprefix("<td>") for row in rows] == [hosts.CALM, *hosts.TROUBLES]
+    assert "<td></td><td></td><td>0</td><td>0</td>" in rows[0], "nothing went wrong, so there was no pause"
+    for row in rows[1:]:
+        assert row.count(" s</td>") == 2

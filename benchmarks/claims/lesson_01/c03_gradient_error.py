@@ -81,7 +81,7 @@ def picture(runs: Runs) -> Picture:
 
 CLAIM = Claim(
     id="C03",
-    statement="An average of gradients is less accurate than the gradient itself.",
+    statement="Averaging the gradients of several workers makes the gradient less accurate.",
     source="S0",
     lesson="01_gradient_descent_and_noise",
     variants=("gradients",),
