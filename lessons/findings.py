@@ -160,6 +160,7 @@ ENDS = {
     "base": "8-base", "bn": "1-bn", "lamb": "8-lamb", "lamb_tuned": c32.CHOSEN["lamb"],
     "clipped": c32.CHOSEN["clipped"], "test_naive": "8-same-base",
 }  # fmt: skip
+PUBLISHED_STEP = 0.65 - 0.44  # from the naive row of the published table to that with scaling and warmup
 TRAINED = {"train_naive": "8-same-base", "train_bn": "1-bn"}
 
 
@@ -338,7 +339,8 @@ SENTENCES = (
     Sentence(LESSON_07, "points more on training images. Here it is", lambda: _seen("scaled_same", -1)),
     Sentence(
         LESSON_07, "The order comes back, with about half of the step.",
-        lambda: _seen("techniques_same", 1) and 0.35 < _c32_change(*CHANGES["techniques_same"]).mean / 0.21 < 0.65,
+        lambda: _seen("techniques_same", 1)
+        and 0.35 < _c32_change(*CHANGES["techniques_same"]).mean / PUBLISHED_STEP < 0.65,
     ),
     Sentence(LESSON_07, "and with it they bring", lambda: _seen("shards_bn", 1) and _seen("shards", 1)),
     Sentence(
@@ -351,7 +353,7 @@ SENTENCES = (
     ),
     Sentence(
         LESSON_07, "So the two are close after few updates, and they move apart with more.",
-        lambda: abs(_untested("8-same-base")) < 0.01 and _untested("1-bn") > 0.04,
+        lambda: abs(_flattered("8-same-base")) < 0.01 and _flattered("1-bn") > 0.04,
     ),
     Sentence(
         LESSON_07, "of eight workers with shards and no technique at all",
@@ -401,7 +403,7 @@ def _at_one_epoch(variant: str) -> float:
     return float(np.interp(first, updates, np.mean([run["test_accuracy"] for run in found[variant]], axis=0)))
 
 
-def _untested(variant: str) -> float:
+def _flattered(variant: str) -> float:
     """The accuracy in C32 on training images minus that on test images."""
     return _mean("C32", variant, "train_accuracy") - float(np.mean(c32.accuracies(runs("C32"), variant)))
 

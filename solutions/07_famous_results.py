@@ -207,8 +207,8 @@ rebuilt_table.what_changes(runs, "8-base", "8-bn")
 #
 # <details><summary>What does LAMB bring?</summary>
 #
-# No two arms tell it. From `8-warmup` to `8-lamb` the optimizer changes, and so does the rate: a good rate for Adam is
-# not a good rate for LAMB. We come back to this.
+# No two arms tell it. From `8-warmup` to `8-lamb` the optimizer changes, and so do the rate and the weight decay: a
+# good rate for Adam is not a good rate for LAMB. We come back to this.
 #
 # </details>
 #

@@ -24,12 +24,13 @@ def show_ring(ring_step: Callable[[Chunks, int], Chunks], workers: int) -> None:
     for step, ax in enumerate(every, -1):
         state = ring_step(state, step) if step >= 0 else state
         _draw(ax, np.array(state)[:, :, 0], step)
-    complete = int((np.array(state)[:, :, 0] == workers).sum())
+    complete = np.array(state)[:, :, 0] == workers
+    one_each = f", one on each of {workers} workers" if (complete.sum(1) == 1).all() else ""
     show(
         figure,
-        "A grid after each step, with a column for each worker and a row for each chunk. The numbers grow along "
-        f"diagonals until {complete} are {workers}.",
-        f"After {workers - 1} steps {complete} chunks are complete, one on each of {workers} workers.",
+        "A grid after each step, with a column for each worker and a row for each chunk. A number says how many "
+        f"workers the chunk has collected. At the end {complete.sum()} are {workers}.",
+        f"After {workers - 1} steps {complete.sum()} chunks are complete{one_each}.",
     )
 
 
@@ -43,12 +44,16 @@ def show_losses(losses: dict[str, Sequence[float]], apart: float) -> None:
         below = {"lw": 5, "alpha": 0.3, "marker": ""} if number == 0 else {}
         ax.plot(range(1, len(values) + 1), values, label=name, **below)
     ax.legend()
-    first = next(iter(losses.values()))
+    first, *others = losses.values()
+    together = all(np.allclose(first, other, atol=0.01) for other in others)
+    told = f"The weights are at most {apart:.0e} apart at the end, relative to their length."
+    if together:
+        told += f" Each way adds its numbers in another order, and {len(first)} updates let the rounding grow."
     show(
         figure,
-        f"Lines over {len(first)} updates that cannot be told apart, from {first[0]:.2f} to {first[-1]:.2f}.",
-        f"The weights are at most {apart:.0e} apart at the end, relative to their length. Each way adds its numbers in "
-        f"another order, and {len(first)} updates let the rounding grow.",
+        f"Lines over {len(first)} updates{' that cannot be told apart' if together else ''}, the first one from "
+        f"{first[0]:.2f} to {first[-1]:.2f}.",
+        told,
     )
 
 

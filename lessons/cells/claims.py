@@ -39,8 +39,8 @@ RAN: set[str] = set()  # what this notebook has run with `live`; the folder may 
 def saved(id: str, own: bool = True, verdict: bool = True) -> Series:
     """Show and return the committed result of claim or comparison `id`: its figure, and what it says.
 
-    If this notebook has run it with `live`, its own results are drawn into the figure, unless `own` is False. The claim
-    is then not stated again. If
+    If this notebook has run it with `live`, the claim is not stated again, and the run's own results are drawn into the
+    figure, unless `own` is False. If
     `verdict` is False, the claim and what came of it are folded away, for a lesson that asks another question.
     """
     found = _committed(id)

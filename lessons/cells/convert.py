@@ -4,7 +4,6 @@ begin()   # copies cifar_single.py to my_workers.py
 check()   # launches my_workers.py on four workers, for some seconds
 """
 
-import html
 import itertools
 import json
 import re
@@ -20,6 +19,7 @@ from IPython.display import HTML, display
 from cifar.support.horovodrun import last_lines, named, running
 from lessons.cells.observed_worker import Observed
 from lessons.cells.running import SHOWN_LINES, SOURCE, RunError
+from lessons.cells.tables import table
 
 MINE = Path("my_workers.py")  # in the notebook's folder
 WORKERS = 4
@@ -52,7 +52,7 @@ def check(program: Path = MINE) -> list[Step]:
     """
     found = steps(*observe(program))
     done = sum(step.met for step in found)
-    display(HTML(f"{table(found)}<p>{done} of {len(found)} steps are done.</p>"))
+    display(HTML(f"{steps_table(found)}<p>{done} of {len(found)} steps are done.</p>"))
     return found
 
 
@@ -69,10 +69,9 @@ def observe(program: Path) -> tuple[list[Observed], float | None]:
     return workers, json.loads(lines[-1])["test_accuracy"] if lines else None
 
 
-def table(found: list[Step], not_met: str = "not yet") -> str:
+def steps_table(found: list[Step], not_met: str = "not yet") -> str:
     """Return the steps as a table in HTML, a row for each. `not_met` is written where a step is not met."""
-    rows = "".join(_row(number, step, not_met) for number, step in enumerate(found, 1))
-    return f"<table><tbody>{rows}</tbody></table>"
+    return table(_row(number, step, not_met) for number, step in enumerate(found, 1))
 
 
 def _launch(program: Path, folder: Path) -> list[Observed]:
@@ -165,8 +164,6 @@ def _writes(workers: list[Observed]) -> Step:
     return Step("Only rank 0 writes files.", writing == [0], seen)
 
 
-def _row(number: int, step: Step, not_met: str) -> str:
+def _row(number: int, step: Step, not_met: str) -> tuple[str, ...]:
     mark, told = ("\N{CHECK MARK} done", "") if step.met else (not_met, step.seen)
-    mark = mark.replace(" ", "\N{NO-BREAK SPACE}")
-    cells = (str(number), step.goal, mark, told)
-    return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+    return str(number), step.goal, mark.replace(" ", "\N{NO-BREAK SPACE}"), told

@@ -15,6 +15,7 @@ from IPython.display import HTML, display
 
 from grader.common.atomic_write import write_whole
 from lessons import findings
+from lessons.cells.tables import table
 
 KEPT = Path("guesses.json")  # in the notebook's folder, which is the working folder of its kernel
 CLOSE = 1.5  # A guess is called close if it is at most so many times too large or too small.
@@ -64,20 +65,18 @@ def all_guesses() -> None:
     if not found:
         display(HTML("<p>You have written no guesses in the lessons.</p>"))
         return
-    rows = "".join(_row(QUESTIONS[name], guess) for name, guess in found.items())
+    rows = [_row(QUESTIONS[name], guess) for name, guess in found.items()]
     close = sum(_times(guess, QUESTIONS[name].truth) <= CLOSE for name, guess in found.items())
-    heads = "".join(f"<th>{head}</th>" for head in ("question", "your guess", "measured"))
     told = f"{close} of your {len(found)} guesses were at most {CLOSE:g} times too large or too small."
-    display(HTML(f"<table><thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table><p>{told}</p>"))
+    display(HTML(f"{table(rows, ('question', 'your guess', 'measured'))}<p>{told}</p>"))
 
 
 def _kept() -> dict[str, float]:
     return json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.is_file() else {}
 
 
-def _row(question: Question, guess: float) -> str:
-    cells = (question.text, f"{guess:g} {question.unit}", f"{question.truth:g} {question.unit}")
-    return f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+def _row(question: Question, guess: float) -> tuple[str, str, str]:
+    return question.text, f"{guess:g} {question.unit}", f"{question.truth:g} {question.unit}"
 
 
 def _times(guess: float, truth: float) -> float:

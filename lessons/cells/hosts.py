@@ -14,8 +14,9 @@ from benchmarks.experiment.plots import COLOURS, GREY, panels, styled
 from cifar.support.horovodrun import named, read_line
 from cluster import ClusterError
 from lessons.cells.figures import show
+from lessons.cells.tables import table
 
-TROUBLES = (hosts.CALM, *hosts.TROUBLES)  # the rows of the table
+ROWS = (hosts.CALM, *hosts.TROUBLES)  # of the table
 COLOUR_OF = {4: COLOURS[0], 2: COLOURS[1]}  # of the stretches with so many workers
 
 
@@ -38,9 +39,7 @@ def show_troubles() -> None:
         "trouble", "test accuracy at the end", "pause after it", "pause when beta is back", "updates again, at most",
         "images left out",
     )  # fmt: skip
-    rows = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in _cells(name))}</tr>" for name in TROUBLES)
-    head = "".join(f"<th>{head}</th>" for head in heads)
-    display(HTML(f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"))
+    display(HTML(table(map(_cells, ROWS), heads)))
 
 
 def _cells(name: str) -> list[str]:

@@ -37,11 +37,12 @@ BROKEN = {
 }
 
 
-def judge(conclusion: int, rules: Sequence[int] = ()) -> None:
+def judge(conclusion: int, rules: int | Sequence[int] = ()) -> None:
     """Say which of the named rules the conclusion breaks, and how many are still missing.
 
-    Raises ValueError if there is no such conclusion, or no such rule.
+    A single rule may stand without a list. Raises ValueError if there is no such conclusion, or no such rule.
     """
+    rules = [rules] if isinstance(rules, int) else rules
     for kind, number, known in (("conclusion", conclusion, BROKEN), *(("rule", rule, RULES) for rule in rules)):
         if number not in known:
             raise ValueError(f"there is no {kind} {number!r}; choose a number from 1 to {max(known)}")

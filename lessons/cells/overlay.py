@@ -56,17 +56,10 @@ def _draw(ax: Axes, mine: Axes) -> bool:
     for found, colour in new:
         style = {"linestyle": ":", "linewidth": 1} if _is_curve(found) else {"linestyle": "none"}
         ax.plot(*found.T, color=colour, **OWN, **style)
-    for bar in bars:
-        left, low, width, height = bar.get_x(), bar.get_y(), bar.get_width(), bar.get_height()
-        ax.plot(
-            [left, left, left + width, left + width, left], [low, low + height, low + height, low, low], color="black",
-            linestyle="-", marker="", linewidth=1.5, zorder=5,
-        )  # fmt: skip
-    corners = [
-        np.array([[bar.get_x(), bar.get_y()], [bar.get_x() + bar.get_width(), bar.get_y() + bar.get_height()]])
-        for bar in bars
-    ]
-    _widen(ax, *limits, [*(found for found, _ in new), *corners])
+    outlines = [bar.get_bbox().corners()[[0, 1, 3, 2, 0]] for bar in bars]
+    for outline in outlines:
+        ax.plot(*outline.T, color="black", linestyle="-", marker="", linewidth=1.5, zorder=5)
+    _widen(ax, *limits, [*(found for found, _ in new), *outlines])
     return bool(new or bars)
 
 

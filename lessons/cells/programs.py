@@ -1,30 +1,64 @@
 """Launches programs that stand beside the notebook, by Horovod's launcher or by PyTorch's."""
 
+import subprocess
 import sys
+import threading
 
-from cifar.support.horovodrun import last_lines, named, running
+from cifar.support.horovodrun import last_lines, named, read_line, running
+from lessons.cells.convert import STALL
 from lessons.cells.running import SHOWN_LINES, RunError
-from lessons.cells.torchrun import reason
+from lessons.cells.torchrun import QUIET, reason, torchrun_command
 
-COMMANDS = {  # the command as one types it
+SECONDS = 120  # a program that takes longer is ended
+TYPED = {  # the command as one types it
     "horovodrun": "horovodrun -np {workers} python {program}",
     "torchrun": "torchrun --standalone --nproc-per-node {workers} {program}",
 }
 
 
 def launch(launcher: str, program: str, workers: int = 2) -> list[str]:
-    """Run a program by `horovodrun` or `torchrun`, and return the lines that it prints, in the order of the ranks.
+    """Run a program by `horovodrun` or `torchrun`, and return the lines that it prints.
 
-    Only `horovodrun` tells the ranks. They stand at the beginning of the lines. Raises RunError with the program's last
-    lines if it fails.
+    `horovodrun` tells which worker wrote a line. So its lines begin with the rank, and are in the order of the ranks.
+    The lines of `torchrun` are in the order in which they were written. Raises RunError with the program's last lines
+    if it fails, and if it has not ended after two minutes. Raises ValueError if there is no such launcher.
     """
-    typed = COMMANDS[launcher].format(workers=workers, program=program)
-    print("$", typed)
-    torchrun = f"{sys.executable} -m torch.distributed.run"
-    command = typed.replace(" python ", f" {sys.executable} ").replace("torchrun", torchrun).split()
-    with running(command, workers, {"OMP_NUM_THREADS": "1"}) as process:
-        lines = [line.rstrip() for line in process.stdout]
+    if launcher not in TYPED:
+        raise ValueError(f"there is no launcher {launcher!r}; choose one of: {', '.join(TYPED)}")
+    print("$", TYPED[launcher].format(workers=workers, program=program))
+    command = ["horovodrun", "-np", str(workers), sys.executable, program]
+    if launcher == "torchrun":
+        command = torchrun_command(program, workers)
+    with running(command, workers, {"OMP_NUM_THREADS": "1"} | STALL | QUIET) as process:
+        lines, in_time = _until_the_end(process)
     if process.returncode != 0:
-        last = "\n".join(reason(lines) if launcher == "torchrun" else map(named, last_lines(lines, SHOWN_LINES)))
-        raise RunError(f"{program} failed with {workers} workers:\n{last}")
-    return sorted(map(named, lines), key=lambda line: line.partition(" ")[0])
+        last = reason(lines) if launcher == "torchrun" else map(named, last_lines(lines, SHOWN_LINES))
+        what = "failed" if in_time else f"had not ended after {SECONDS} seconds"
+        raise RunError("\n".join([f"{program} {what} with {workers} workers:", *last]))
+    if launcher == "horovodrun":
+        lines.sort(key=_rank)
+    return [named(line) for line in lines]
+
+
+def _until_the_end(process: subprocess.Popen) -> tuple[list[str], bool]:
+    """Return the lines of a process, and whether it has ended in time. Otherwise it is told to end."""
+    late = threading.Event()
+
+    def end() -> None:
+        late.set()
+        process.terminate()
+
+    timer = threading.Timer(SECONDS, end)
+    timer.start()
+    try:
+        lines = [line.rstrip() for line in process.stdout]
+        process.wait()
+    finally:
+        timer.cancel()
+    return lines, not late.is_set()
+
+
+def _rank(line: str) -> int:
+    """The rank of the worker that wrote a line, and -1 for a line of the launcher."""
+    rank = read_line(line).rank
+    return -1 if rank is None else rank

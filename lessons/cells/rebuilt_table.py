@@ -1,20 +1,22 @@
 """Shows the published table of lesson 07 beside our runs of it, and lets a learner compare any two of these runs.
 
     arms(runs)                          # what each arm is, and how accurate it became
-    what_changes(runs, "8-base", "8-bn") # what changes from one arm to another, and by how much the accuracy changes
+    what_changes(runs, "8-base", "8-bn")  # what changes from one arm to another, and by how much the accuracy changes
 
-`runs` are those of the claim C32. An arm is one of its variants.
+`runs` are those of the claim C32. The arms of this table are some of its variants.
 """
 
 import html
 
 import numpy as np
 from IPython.display import HTML, display
+from markupsafe import Markup
 
 from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies
 from benchmarks.experiment.claim import Runs
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
 from lessons.cells.figures import axes, panels, show
+from lessons.cells.tables import code, table
 
 RECORDS = (  # who, processors, minutes
     ("one GPU", 1, 14 * 24 * 60), ("Goyal", 256, 60), ("You", 2048, 20), ("Akiba", 1024, 15), ("Jia", 2048, 6.6),
@@ -28,7 +30,7 @@ PUBLISHED = (  # a row's name, its accuracy, the arm that does what its script d
     ("scaling and warmup", "65 %", "8-same-warmup", "8-warmup"),
     ("LAMB", "81 %", "", "8-lamb"),
 )
-SCRIPTS = {  # for each script: batch normalisation, the rate, and the optimizer
+MADE_OF = {  # for each script: batch normalisation, the rate, and the optimizer
     "base": ("no", "base", "Adam"),
     "bn": ("yes", "base", "Adam"),
     "scaled": ("yes", "8 times the base rate", "Adam"),
@@ -40,35 +42,28 @@ ARMS = (
     "1-base", "1-bn", "8-same-base", "8-same-bn", "8-same-scaled", "8-same-warmup",
     "8-base", "8-bn", "8-scaled", "8-warmup", "8-lamb", *(CHOSEN[name] for name in OPTIMIZERS),
 )  # fmt: skip
-COLUMNS = ("workers", "images", "batch norm", "rate", "optimizer")
+COLUMNS = ("workers", "images", "batch norm", "rate", "optimizer", "weight decay")
+DECAYS = {"Adam": "0", "LAMB": "0.5", "SGD": "0.0005", "SGD, clipped": "0.0005"}  # by optimizer
 
 
-def settings(arm: str) -> dict[str, str]:
+def parts_of(arm: str) -> dict[str, str]:
     """Return what an arm is made of, by column. Raises ValueError if there is no such arm."""
     if arm not in ARMS:
-        raise ValueError(f"there is no arm {arm!r}; choose one of: {', '.join(ARMS)}")
+        raise ValueError(f"this table has no arm {arm!r}; choose one of: {', '.join(ARMS)}")
     workers, *words = arm.split("-")
     images = "one batch" if workers == "1" else "the same on all" if words[0] == "same" else "different on each"
     if arm in CHOSEN.values():
         made = ("yes", f"{words[1]}, the best of four rates, with warmup and decay", OPTIMIZERS[words[0]])
     else:
-        made = SCRIPTS[words[-1]]
-    return dict(zip(COLUMNS, (workers, images, *made), strict=True))
+        made = MADE_OF[words[-1]]
+    return dict(zip(COLUMNS, (workers, images, *made, DECAYS[made[-1]]), strict=True))
 
 
 def arms(runs: Runs) -> None:
     """Show a table of all arms: their settings, their updates, and their test accuracy."""
-    rows = [
-        (
-            f'<code style="white-space: nowrap">{arm}</code>',
-            *settings(arm).values(),
-            f"{_updates(runs, arm):,}",
-            _accuracy(runs, arm),
-        )
-        for arm in ARMS
-    ]
-    table = _table(("arm", *COLUMNS, "updates", "test accuracy, %"), rows)
-    display(HTML(f"<details><summary>All {len(ARMS)} arms</summary>{table}</details>"))
+    rows = [(code(arm), *parts_of(arm).values(), f"{_updates(runs, arm):,}", _accuracy(runs, arm)) for arm in ARMS]
+    made = table(rows, ("arm", *COLUMNS, "updates", "test accuracy, %"))
+    display(HTML(f"<details><summary>All {len(ARMS)} arms</summary>{made}</details>"))
 
 
 def what_changes(runs: Runs, before: str, after: str) -> None:
@@ -76,7 +71,7 @@ def what_changes(runs: Runs, before: str, after: str) -> None:
 
     Raises ValueError if there is no such arm.
     """
-    one, two = settings(before), settings(after)
+    one, two = parts_of(before), parts_of(after)
     changed = [f"{column}: {one[column]} → {two[column]}" for column in COLUMNS if one[column] != two[column]]
     if (first := _updates(runs, before)) != (second := _updates(runs, after)):
         changed.append(f"updates: {first:,} → {second:,}")
@@ -91,10 +86,10 @@ def lamb_beside_sgd(runs: Runs) -> None:
     """Show three comparisons of LAMB with SGD: with and without clipped gradients, and with LAMB's own rate."""
     sgd, clipped, lamb = (CHOSEN[name] for name in OPTIMIZERS)
     rows = [
-        (f"<code>{one}</code>", f"<code>{two}</code>", _change(runs, one, two).text(100, 1))
+        (code(one), code(two), _change(runs, one, two).text(100, 1))
         for one, two in ((sgd, lamb), (clipped, lamb), (clipped, "8-lamb"))
     ]
-    display(HTML(_table(("from", "to", "change of test accuracy, points"), rows)))
+    display(HTML(table(rows, ("from", "to", "change of test accuracy, points"))))
 
 
 def published_beside_rebuilt(runs: Runs) -> None:
@@ -104,11 +99,11 @@ def published_beside_rebuilt(runs: Runs) -> None:
         for row, number, script, named in PUBLISHED
     ]
     heads = ("row", "published: training accuracy", "what the script does: test, %", "what the name says: test, %")
-    display(HTML(_table(heads, rows)))
+    display(HTML(table(rows, heads)))
 
 
 def show_records() -> None:
-    """Draw the published times of the records against their processors."""
+    """Draw the published times of six records, and of one GPU, against their processors."""
     _, processors, minutes = zip(*RECORDS, strict=True)
     figure, ax = axes("processors", "minutes to train")
     ax.loglog(processors, minutes, "o", linestyle="none", label="published")
@@ -120,7 +115,8 @@ def show_records() -> None:
     faster = f"{minutes[0] / minutes[-1]:,.0f} times as fast with {processors[-1]:,.0f} times as many processors"
     show(
         figure,
-        f"Published times of seven records, beside the time of one GPU divided by the processors. {faster}.",
+        "Published times of one GPU and of six records, beside the time of the GPU divided by the processors. "
+        f"{faster}.",
         f"First to last: {faster}. What goes beyond the number comes from faster processors, half precision and "
         "software.",
     )
@@ -182,6 +178,9 @@ def _belongs(changes: int) -> str:
 
 
 def _updates(runs: Runs, arm: str) -> int:
+    """The updates that an arm makes. Raises ValueError if it has no runs yet."""
+    if not runs.get(arm):
+        raise ValueError(f"the arm {arm} has not been measured yet: python -m benchmarks C32")
     return runs[arm][0]["updates"][-1]
 
 
@@ -190,12 +189,5 @@ def _accuracy(runs: Runs, arm: str) -> str:
     return mean_std(accuracies(runs, arm), 100, 1)
 
 
-def _with_name(runs: Runs, arm: str) -> str:
-    return f"{_accuracy(runs, arm)} (<code>{arm}</code>)"
-
-
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    """Return a table as HTML. The texts of `rows` may hold markup."""
-    head = "".join(f"<th>{html.escape(text)}</th>" for text in heads)
-    body = "".join(f"<tr>{''.join(f'<td>{text}</td>' for text in row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def _with_name(runs: Runs, arm: str) -> Markup:
+    return Markup("{} ({})").format(_accuracy(runs, arm), code(arm))

@@ -127,7 +127,7 @@ def _run(bug: Bug) -> list[Step]:
         display(HTML(f"<pre>{html.escape(str(error))}</pre>"))
         return []
     rows = [*convert.steps(workers, accuracy), _new_order(workers)]
-    display(HTML(convert.table(rows, not_met="broken")))
+    display(HTML(convert.steps_table(rows, not_met="broken")))
     return rows
 
 

@@ -8,7 +8,7 @@ A new Python process cannot import a function that exists only in a cell. So the
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
 
@@ -52,26 +52,31 @@ def torchrun(
     program = Path(f"{main.__name__}.py")
     sources = [inspect.getsource(function) for function in (*needs, main)]
     program.write_text("\n\n".join([IMPORTS, *sources, MAIN.format(name=main.__name__)]))
-    given = ["--nproc-per-node", str(workers), str(program), *map(str, arguments)]
-    print("$", *["torchrun", *given], flush=True)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost", *given]
+    print("$ torchrun --nproc-per-node", workers, program, *arguments, flush=True)
+    command = torchrun_command(program, workers, *arguments)
     lines, ended = [], False  # once a worker has failed, the launcher reports it at length
     with running(command, workers, QUIET | {"OMP_NUM_THREADS": "1"}) as process:
         for line in process.stdout:
+            lines.append(line.rstrip())
             ended = ended or LAUNCHER.match(line) is not None
             if not ended:
-                lines.append(line.rstrip())
                 print("" if WORKER_ERROR.match(line) else line, end="", flush=True)
     if process.returncode != 0:
         raise RunError(f"{program} failed with {workers} workers:\n" + "\n".join(reason(lines)))
 
 
-def reason(lines: Iterable[str]) -> list[str]:
+def torchrun_command(program: str | Path, workers: int, *arguments: object) -> list[str]:
+    """Return the command that runs a program with so many workers, all on this host."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
+    return [*launcher, "--nproc-per-node", str(workers), str(program), *map(str, arguments)]
+
+
+def reason(lines: list[str]) -> list[str]:
     """Return the lines of the first worker that failed, or the last lines if no worker has written an error.
 
-    The launcher's own report is left out.
+    The launcher's own report is left out, unless there is nothing else.
     """
-    lines = list(takewhile(lambda line: not LAUNCHER.match(line), lines))
+    lines = list(takewhile(lambda line: not LAUNCHER.match(line), lines)) or lines
     errors = [line for line in lines if WORKER_ERROR.match(line)]
     first = [line for line in errors if line.startswith(errors[0].partition(" ")[0])]
     return (first or lines)[-SHOWN_LINES:]

@@ -109,7 +109,8 @@ def test_the_drawn_cloud_is_about_as_wide_as_the_formula_says():
 
 def test_the_efficiency_is_that_of_the_cluster_model():
     for network in cluster_model.NETWORKS:
-        for workers, power, spread, way in ((1, 6, 0.0, "after"), (8, 3, 0.02, "after"), (4096, 13, 0.1, "during")):
+        cases = ((1, 6, 0.0), (8, 3, 0.02), (4096, 13, 0.1))
+        for (workers, power, spread), way in itertools.product(cases, ("during", "after")):
             state = f"{{network: '{network.name}', link: '1.25e9', latency: '5e-5', scaling: 'weak', power: {power},"
             state += f" spread: '{spread}', exchange: '{way}'}}"
             compute = 2**power / network.images_per_s

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks import claims, hosts, speed
-from benchmarks.claims.lesson_09 import c14_scaling_limit as c14
+from benchmarks.claims.lesson_10 import c14_scaling_limit as c14
 from benchmarks.experiment import results, runner
 from benchmarks.speed.comparisons import one_core_each as cores
 from grader.notebooks import build

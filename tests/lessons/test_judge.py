@@ -32,7 +32,7 @@ def test_a_rule_that_is_kept_is_said_and_a_missing_one_is_counted_and_not_named(
     judge.judge(1, [1, 3])
     assert "One change from row to row: kept." in said[0] and "Several seeds: broken." in said[0]
     assert "2 more rules are broken." in said[0] and RULES[5] not in said[0]
-    judge.judge(2, [3])
+    judge.judge(2, 3)
     assert "1 more rule is broken." in said[1]
 
 

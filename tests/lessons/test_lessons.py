@@ -202,7 +202,7 @@ def test_a_small_run_does_not_refute_a_claim(word: str, said: str):
     assert f"<strong>{said}</strong>" in shown_claims._live_verdict(small, full)
 
 
-def test_the_claim_is_not_stated_again_after_a_run_of_this_notebook(monkeypatch: pytest.MonkeyPatch, shown: list):
+def test_the_claim_is_not_stated_again_after_a_run_of_this_notebook(monkeypatch: pytest.MonkeyPatch):
     said = []
     monkeypatch.setattr(shown_claims, "display", lambda made: said.append(made.data))
     monkeypatch.setattr(shown_claims, "_figure", lambda found, own: None)

@@ -5,7 +5,7 @@ import pytest
 from benchmarks.claims.lesson_07 import c32_techniques as c32
 from grader.notebooks.build import SOLUTIONS
 from lessons.cells import rebuilt_table
-from lessons.cells.rebuilt_table import ARMS, PUBLISHED, RECORDS, settings
+from lessons.cells.rebuilt_table import ARMS, PUBLISHED, RECORDS, parts_of
 from lessons.findings import runs
 
 
@@ -18,11 +18,14 @@ def shown(monkeypatch) -> list[str]:
 
 @pytest.mark.parametrize("arm", ARMS)
 def test_the_settings_of_an_arm_are_those_of_its_recipe(arm: str):
-    told, recipe = settings(arm), c32.recipe(arm, 0, c32.CLAIM.settings)
+    told, recipe = parts_of(arm), c32.recipe(arm, 0, c32.CLAIM.settings)
     norms = [module for module in recipe.net().modules() if type(module).__name__ == "BatchNorm2d"]
     assert told["batch norm"] == ("yes" if norms else "no")
-    optimizer = type(recipe.optimizer(recipe.net())).__name__.upper()
-    assert told["optimizer"].partition(",")[0].upper() == optimizer
+    optimizer = recipe.optimizer(recipe.net())
+    assert told["optimizer"].partition(",")[0].upper() == type(optimizer).__name__.upper()
+    assert float(told["weight decay"]) == max(group["weight_decay"] for group in optimizer.param_groups)
+    if arm in c32.CHOSEN.values():
+        assert float(told["rate"].partition(",")[0]) == optimizer.param_groups[0]["lr"]
     assert ("the same" in told["images"]) == (recipe.order is not None)
     assert recipe.size == (1 if "the same" in told["images"] else int(told["workers"]))
 
@@ -36,7 +39,7 @@ def test_one_change_is_named_with_the_difference_it_makes(shown: list[str]):
 def test_several_changes_are_counted_with_the_updates(shown: list[str]):
     rebuilt_table.what_changes(runs("C32"), "1-bn", "8-lamb-0.03")
     assert "<li>workers: 1 → 8</li>" in shown[0] and "<li>updates: 1,176 → 156</li>" in shown[0]
-    assert "The change is not seen. 5 things change." in shown[0]
+    assert "The change is not seen. 6 things change." in shown[0]
 
 
 def test_the_same_arm_twice_is_told(shown: list[str]):
@@ -45,7 +48,7 @@ def test_the_same_arm_twice_is_told(shown: list[str]):
 
 
 def test_an_unknown_arm_is_refused_in_one_line(shown: list[str]):
-    with pytest.raises(ValueError, match="there is no arm '8-no'; choose one of: 1-base, "):
+    with pytest.raises(ValueError, match="this table has no arm '8-no'; choose one of: 1-base, "):
         rebuilt_table.what_changes(runs("C32"), "8-base", "8-no")
     assert not shown
 
@@ -56,7 +59,7 @@ def test_the_tables_have_a_row_for_each_arm_and_each_published_row(shown: list[s
     assert shown[0].count("<tr>") == 1 + len(ARMS) and "<td>1,176</td>" in shown[0]
     assert shown[1].count("<tr>") == 1 + len(PUBLISHED) and "<td>no arm</td>" in shown[1]
     rebuilt_table.lamb_beside_sgd(runs("C32"))
-    assert shown[2].count("<tr>") == 4 and "<code>8-lamb</code>" in shown[2]
+    assert shown[2].count("<tr>") == 4 and ">8-lamb</code>" in shown[2]
     assert {arm for _, _, *two in PUBLISHED for arm in two if arm} <= set(ARMS)
 
 
@@ -64,3 +67,6 @@ def test_the_records_of_the_figure_are_those_of_the_lessons_table():
     text = (SOLUTIONS / "07_famous_results.py").read_text(encoding="utf-8")
     rows = [line.split("|") for line in text.splitlines() if "arXiv:" in line and line.startswith("# |")]
     assert [int(row[2].split()[0].replace(",", "")) for row in rows] == [processors for _, processors, _ in RECORDS]
+    units = {"days": 24 * 60, "hour": 60, "minutes": 1, "seconds": 1 / 60}
+    times = [float(number) * units[unit] for number, unit in (row[4].split() for row in rows)]
+    assert times == pytest.approx([minutes for *_, minutes in RECORDS])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.claims.lesson_09.c14_scaling_limit import (
+from benchmarks.claims.lesson_10.c14_scaling_limit import (
     CASES,
     IMAGE_COST,
     SIZES,

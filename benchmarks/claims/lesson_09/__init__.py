@@ -1,1 +1,0 @@
-"""The claims that lesson 09 shows."""

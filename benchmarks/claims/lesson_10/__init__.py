@@ -1,0 +1,1 @@
+"""The claim that the lab of lesson 10 shows."""
