@@ -46,7 +46,7 @@ lines = horovodrun("cifar_single.py", 1, epochs=epochs + 2, images=images, batch
 # What do these losses mean? The network gives ten numbers for an image, one for each class. They are called **logits**,
 # $z_j$. PyTorch's `cross_entropy` first turns them into probabilities, $p_i = e^{z_i} / \sum_j e^{z_j}$. This is the
 # **softmax**. An example with three classes: the logits 2, 1 and 0 become the probabilities 0.67, 0.24 and 0.09. The
-# loss of an image is $-\ln p$ of its right class. If the first class is right, that is $-\ln 0.67 = 0.41$. The loss of
+# loss of an image is $-\ln p$ of its right class. If the first class is right, that is $-\ln 0.665 = 0.41$. The loss of
 # a batch is the mean over its images. Its unit is called **nats**, because the logarithm is the natural one.
 #
 # A network that knows nothing gives each of the ten classes a probability of one tenth. Its loss is $\ln 10$, and its

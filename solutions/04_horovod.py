@@ -86,8 +86,8 @@ rows = sabotage("no broadcast")
 #
 # ### Break each line
 #
-# Do all the lines matter? The next experiment removes one after the other. Each time it runs what is left on real
-# workers, and observes their weights, their images, their device and the files that they write.
+# Do all the lines matter? The next experiment leaves out five of the changes, one at a time. Each time it runs what is
+# left on real workers, and observes their weights, their images, their device and the files that they write.
 #
 # **What to look at:** on the left a row for each program, and a column for each symptom. A 1 is healthy. On the right
 # you see how far the workers' networks are apart. Before you look: which of these programs will crash?
@@ -261,8 +261,9 @@ for epoch in range(2):
 
 # %% [markdown]
 # Why must all have equally many? Because each update is a collective. A worker with one batch more than the others
-# waits for workers that have already ended. Horovod then prints every minute that some ranks stall, and waits on.
-# (`hvd.join()` lets a worker that is done answer with zeros. But zeros then count in the mean.)
+# waits for workers that have already left the loop, and that wait elsewhere. Horovod then prints every minute that some
+# ranks stall, and waits on. (`hvd.join()` lets a worker that is done answer with zeros. But zeros then count in the
+# mean.)
 #
 # ## Counting the test images
 #
@@ -399,9 +400,10 @@ result = saved("C26")
 #
 # ## Convert it yourself
 #
-# You have seen each line, and what happens without it. Now turn the program of one worker into one of four. Try it from
-# memory, and look up a line only when you are stuck. The next cell copies `cifar_single.py` to `my_workers.py`, beside
-# this notebook. Then it launches `my_workers.py` on four workers for some seconds, and says what they do.
+# You have seen each line, and what happens without most of them. Now turn the program of one worker into one of four.
+# Try it from memory, and look up a line only when you are stuck. The next cell copies `cifar_single.py` to
+# `my_workers.py`, beside this notebook. Then it launches `my_workers.py` on four workers for some seconds, and says
+# what they do.
 
 # %% tags=["task"]
 from lessons.cells import convert

@@ -156,10 +156,10 @@ else:
     print("only one seed has been saved so far, and one run of an arm has no spread")
 
 # %% [markdown]
-# The course judges a little differently. The sentence below the saved figure (its *verdict*) pairs the runs of equal
+# The course judges a little differently. The intervals in the folded part below the figure pair the runs of equal
 # seeds, which takes out what these runs have in common. And it takes the exact factor for the 95 % interval, which for
 # five pairs is 2.8 standard errors. Yours takes two, a rule of thumb for many seeds. So with few seeds yours calls a
-# difference "higher" more readily. Near the border believe the verdict.
+# difference "higher" more readily. Near the border believe the intervals.
 #
 # ## "Is every GPU seeing the same data?"
 #
@@ -328,9 +328,9 @@ result = saved("C20")
 #
 # A run with four times the batch has only a quarter of the updates. So each update should go four times as far. Adam
 # divides each step by the usual size of the gradient. If this size is mostly noise, then it is half as large with four
-# times the batch, because the noise of a mean falls with the square root. So Adam's steps are twice as long already, at
-# the same rate. A rate that is twice as high brings the other factor of two. Twice is the square root of four. (Malladi
-# et al. 2022, arXiv:2205.10287, derive this, and they change Adam's other constants as well.)
+# times the batch, because the noise of a mean falls with the square root. So at the same rate, Adam already goes twice
+# as far in the direction that matters. A rate that is twice as high brings the other factor of two. Twice is the square
+# root of four. (Malladi et al. 2022, arXiv:2205.10287, derive this, and they change Adam's other constants as well.)
 #
 # </details>
 #
@@ -352,9 +352,9 @@ result = saved("C20")
 # eigenvalue of a matrix, the **Hessian**, which holds all second derivatives of the loss. The lab of this lesson
 # (notebook 15) computes it on a matrix of nine numbers, and says how this is done for a network.
 #
-# One worker and eight train the small ResNet with 32 images each, for 12 epochs, with five seeds. There are only 2,048
-# training images, without distortions, so that they can come near a minimum at all. Again the large batch is looked at
-# twice: at equal epochs and at equal updates.
+# One worker and eight train the small ResNet with 32 images each, with five seeds, for 12 epochs. (For equal updates,
+# eight workers train for 96.) There are only 2,048 training images, without distortions, so that they can come near a
+# minimum at all. Again the large batch is looked at twice: at equal epochs and at equal updates.
 #
 # **What to look at:** the eigenvalues (one point for each seed, on a logarithmic axis) from left to right, and, in the
 # caption, the training loss at each end: a sharpness means little at a place that is not a minimum. On the right, test
@@ -414,8 +414,8 @@ result = saved("C29")
 # <details><summary>Patient B</summary>
 #
 # The rate has not fallen in epoch 4. Its schedule counts updates: it waits for update 4 × 782 = 3,128. With 196 updates
-# an epoch, that comes in epoch 15, and the run ends before. (In the experiment above, a late decay helped, because the
-# base rate was too low. Here the rate is right, and so the late decay only harms.)
+# an epoch, that comes in epoch 15, and the run ends before. (In the experiment above, a late decay helped. So whether
+# it harms has to be tested. But it is not what this program was meant to do.)
 #
 # </details>
 #

@@ -266,8 +266,8 @@ rebuilt_table.published_beside_rebuilt(runs)
 #
 # **Training images or test images?** Our arm `8-same-base` has {{c32_train_naive}} % of its training images right, and
 # {{c32_test_naive}} % of the test images. For `1-bn` it is {{c32_train_bn}} % and {{c32_bn}} %. So the two are close
-# after few updates, and they move apart with more. A table of training accuracy flatters the row that has trained
-# longest.
+# while little has been learnt, and they move apart as the network learns its training images. A table of training
+# accuracy flatters the rows that have learnt them best.
 #
 # ## LAMB beside SGD, both tuned
 #
@@ -303,8 +303,8 @@ rebuilt_table.lamb_beside_sgd(runs)
 # technique at all. Its scaled rate never falls (notebook 06).
 #
 # Look at the bars in the figure, too. The rate 0.05 of SGD has by far the longest. In the one run that chose it (the
-# cross), it was the best of the four. Another of its five seeds ends several points lower, and so does the mean.
-# Choosing by one run is cheap. A mean over five seeds would have shown the risk, at five times the price.
+# cross), it was the best of the four. Another of its five seeds ends several points lower, and pulls the mean down by
+# about one. Choosing by one run is cheap. A mean over five seeds would have shown the risk, at five times the price.
 #
 # **The end of the story.** One worker with batch normalisation reaches {{c32_bn}} %. Eight workers with tuned LAMB, who
 # make an eighth of the updates, reach {{c32_lamb_tuned}} %. The difference is {{c32_end}} points
@@ -356,8 +356,8 @@ judge(3)
 # %% [markdown]
 # <details><summary>Which one experiment would you ask the authors for?</summary>
 #
-# Row B and row C again, both with four rates, five seeds and the last epoch. That makes conclusion 1 a fair question,
-# and it is the one on which the others rest. With the same number of trials for both, forty would do as well.
+# Row B and row C again, both with four rates, five seeds and the last epoch. That makes conclusion 1 a fair question.
+# With the same number of trials for both, forty would do as well.
 #
 # </details>
 #

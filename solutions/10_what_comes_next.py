@@ -109,7 +109,7 @@ unchanged = "hvd.init()" in MINE
 # %% [markdown]
 # Here is ours. The last two lines look as if they did nothing, and so does the import of `torch.distributed.nn`. Keep
 # all three: they end the threads of the process group. Without them, a worker sometimes crashes after all its work. The
-# lab of this lesson, notebook 20, shows such a crash, and says why it happens.
+# lab of this lesson, notebook 20, counts such crashes, and says why they happen.
 
 # %%
 DDP = f"""
@@ -212,15 +212,15 @@ for bug, (right, wrong) in BUGS.items():
 # less often. **Before you read on, guess** which of these three helps most on a slow link.
 #
 # On one machine none of them brings much, because the network inside a machine (its *loopback*) is fast. The lab of
-# lesson 04 shows that. In the next experiment our small network trains on two hosts, with two workers on each. The
-# hosts are made on one computer, as in lesson 09, and their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each
+# lesson 04 shows that. In the next experiment a small ResNet trains on two hosts, with two workers on each. The hosts
+# are made on one computer, as in lesson 09, and their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each
 # panel, **one group**, is the plain way: all gradients are exchanged at once, after the backward pass. The black line,
 # **no exchange**, is there for comparison: each worker trains a network of its own.
 #
 # - **Earlier.** *Stock Horovod* is Horovod as it is installed. It begins to exchange while the backward pass still
-#   computes. So do *PyTorch's DDP*, and two ways of our scripts: *each gradient when it is ready* sends the gradient of
-#   each layer by itself, and *four groups, overlapped* collects the gradients in four groups and sends each group when
-#   it is complete.
+#   computes. So do *PyTorch's DDP*, and two ways of our scripts: *each gradient when it is ready* hands each gradient
+#   to Horovod at once, and Horovod sends those together that are ready at the same time. *Four groups, overlapped*
+#   collects the gradients in four groups, and hands over each group when it is complete.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
 #   values only, and adds the rest to its next gradient. *PowerSGD* replaces a matrix of gradients by the product of two
 #   narrow matrices, which have fewer numbers (Vogels and others 2019, arXiv:1905.13727).
@@ -241,10 +241,9 @@ result = saved("links", verdict=False)
 # worker, the plain way loses most of the speed, and top-k and PowerSGD keep most of it. A larger batch is faster for
 # another reason as well: the processor needs less time for each of its images.
 #
-# On the fastest link, the plain way is fastest among the ways that exchange after each batch. Most others keep at least
-# three quarters of the plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its
-# background threads take time from the cores that compute. (Lab 14 shows how our scripts avoid this. With GPUs, the
-# processor has time for these threads.)
+# On the fastest link, most ways that exchange after each batch keep at least three quarters of the plain way's speed.
+# Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take time from the cores
+# that compute. (Lab 14 shows how our scripts avoid this. With GPUs, the processor has time for these threads.)
 #
 # This is speed alone. What does each technique cost?
 #

@@ -458,7 +458,7 @@ result = saved("C14", own=False)
 
 # %% [markdown]
 # **So it depends.** ResNet-50 on a processor like this one can use thousands of workers. Our small network on the same
-# processor can use only some tens. Compare two cases at a time:
+# processor can use only about 16. Compare two cases at a time:
 #
 # - **A faster processor, the same links:** fewer workers are worth having. A gradient is ready sooner, but its exchange
 #   takes as long as before.
