@@ -88,13 +88,17 @@ class Task:
 def audit(
     questions: Sequence[Question], workers: Sequence[Worker], train: np.ndarray, isolation: type[Isolation]
 ) -> Audit:
-    """Check the answers. `train` has the records of the training images, uint8 `(N, 3073)`."""
+    """Check the answers. `train` has the records of the training images, uint8 `(N, 3073)`.
+
+    A line names the images that were fetched since the line before. A program that fetches its batches ahead uses them
+    later, and how far ahead they are may change during the run. So the reading with which more gradients fit counts.
+    """
     asked = [question for question in questions if question.answer or _went_on(workers[question.worker], question)]
     answered = [question for question in asked if question.answer]
     true = [question for question in answered if _is_as_promised(question, workers)]
     counts = Audit(asked=len(asked), silent=len(asked) - len(answered), false=len(answered) - len(true))
     noted = _compute(counts, true, [images_as_noted(worker) for worker in workers], train, isolation)
-    if 2 * noted.fitting > noted.computed or _each_from_one_batch(workers):
+    if noted.fitting == noted.computed or _each_from_one_batch(workers):
         return noted
     ahead = _compute(counts, true, [images_fetched_ahead(worker) for worker in workers], train, isolation)
     return max(noted, ahead, key=lambda found: found.fitting)

@@ -152,3 +152,22 @@ def test_images_that_were_fetched_ahead_are_used_one_update_later():
     one = worker(1, [([0, 1, 2, 3], 1), ([4, 5], 2), ([], 3)])
     one.updates[0].calls, one.updates[2].calls = 2, 0
     assert images_fetched_ahead(one) == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_a_program_whose_batches_are_fetched_ahead_from_the_middle_on_fits_at_every_update(right: MadeUp):
+    """More than half of the updates fit also by the lines alone, so half of them must not be enough."""
+    begin = UPDATES // 2 + 1
+    images = [[update.images for update in each.updates] for each in right.workers]
+
+    def ahead(rank: int, line: dict) -> dict:
+        number = line["update"]
+        if number < begin:
+            return {}
+        if number == begin:
+            both = images[rank][number - 1] + images[rank][number]
+            return {"images": both, "calls": 2}
+        following = images[rank][number] if number < UPDATES else []
+        return {"images": following, "calls": int(bool(following))}
+
+    found = audited(with_lines(right, ahead))
+    assert found.computed == found.fitting == UPDATES - 1
