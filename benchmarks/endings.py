@@ -13,7 +13,6 @@ where it stopped.
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from rich.progress import track
 from benchmarks.experiment import results
 from benchmarks.instruments.gloo_processes import PeersError, on_peers
 from cifar.support.environment import stop
+from cifar.support.horovodrun import torchrun_command
 
 FOLDER = results.RESULTS / "endings"
 LAUNCH_SECONDS = 300  # a launch takes about 5 seconds, so one that takes longer than this hangs
@@ -64,11 +64,10 @@ def torchrun(name: str, workers: int, *arguments: object, left_out: str = "") ->
 
 def run_with_torchrun(program: Path, workers: int, *arguments: object) -> str:
     """Run a program in its own folder with `torchrun`. Returns the last lines of its errors, or "" if it succeeds."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
-    command += ["--nproc-per-node", str(workers), program.name, *map(str, arguments)]
     try:
         done = subprocess.run(
-            command, env=os.environ | {"OMP_NUM_THREADS": "1"}, cwd=program.parent, timeout=LAUNCH_SECONDS,
+            torchrun_command(program.name, workers, *arguments), env=os.environ | {"OMP_NUM_THREADS": "1"},
+            cwd=program.parent, timeout=LAUNCH_SECONDS,
             capture_output=True, text=True, errors="replace", check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:

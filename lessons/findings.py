@@ -365,7 +365,9 @@ SENTENCES = (
     ),
     Sentence(LESSON_07, "and no difference is seen. So a good recipe", lambda: _seen("end", 0)),
     Sentence(
-        LESSON_10, "keep at least three quarters of the plain way's speed. Stock Horovod exchanges after each batch,",
+        LESSON_10,
+        "keep at least three quarters of the plain way's speed. Stock Horovod exchanges after each batch, too, and it "
+        "is much slower.",
         lambda: min(_gain(way) for way in ("each", "parts", "fp16", "ddp", "powersgd", "topk")) > 0.75 > 0.6
         > _gain("stock"),
     ),

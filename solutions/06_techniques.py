@@ -140,9 +140,9 @@ explore("statistics")
 # line with `grouped_allreduce_`. Without it, each worker tests a slightly different network. Rank 0 prints the mean of
 # these accuracies, and saves its own network.
 #
-# The experiment trains the small ResNet with a global batch of 512 images, for 6 epochs of 16,384 images, with five
-# seeds. Every point of the figure has the same global batch, the same number of updates and the same rate. Only the
-# number of images that are normalised together changes.
+# The experiment trains the small ResNet for 6 epochs of 16,384 images, with five seeds. Every point of the figure has a
+# global batch of 512 images, the same number of updates and the same rate. Only the number of images that are
+# normalised together changes.
 #
 # **What to look at:** the left end of each panel, where these images are few. Does the accuracy change by more than the
 # error bars?
@@ -199,12 +199,12 @@ show(
 )
 
 # %% [markdown]
-# Now the test. One process computes what eight workers would compute, as in notebook 05. It trains the small ResNet in
-# nine ways, and five times in each, for 5 epochs of 12,288 images, with 64 images for each worker: with SGD at a base
-# rate of 0.005, with SGD at 0.02, and with Adam at 0.001. Each optimizer uses its base rate, then eight times this rate
-# (*scaled*), and then eight times this rate after a *warmup*. (SGD has **momentum** 0.9 here: it steps along a running
-# sum of the gradients. The newest one counts fully, the one before 0.9 times, the one before that 0.81 times, and so
-# on.)
+# Now the test. One process computes what eight workers would compute, as in notebook 05. It trains the small ResNet for
+# 5 epochs of 12,288 images, with 64 images for each worker. It does so in nine ways, five times each. There are three
+# optimizers: SGD at a base rate of 0.005, SGD at 0.02, and Adam at 0.001. Each optimizer uses its base rate, then eight
+# times this rate (*scaled*), and then eight times this rate after a *warmup*. (SGD has **momentum** 0.9 here: it steps
+# along a running sum of the gradients. The newest one counts fully, the one before 0.9 times, the one before that 0.81
+# times, and so on.)
 #
 # **What to look at.** On the left is the loss of each update, for SGD at the higher rate. Does warmup lower the peak,
 # or does it only move it to a later update? In the middle is the highest loss of each training. The grey line there is
@@ -517,8 +517,7 @@ result = saved("C24")
 # ### A list of what goes wrong
 #
 # Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of their
-# paper is a list of things that go wrong silently. Here is their list. If several workers train worse than one, check
-# it line by line.
+# paper is a list of things that go wrong silently. If several workers train worse than one, check it line by line.
 #
 # <details><summary>The corrections of "ImageNet in 1 hour", as one checklist</summary>
 #

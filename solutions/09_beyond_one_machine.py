@@ -319,12 +319,12 @@ explore("efficiency")
 # %% [markdown]
 # ### Does such a model know real clusters?
 #
-# We let a model predict clusters that we have never seen. It is the formula above, for the links inside a host and for
-# those between hosts, with an exchange that overlaps with the backward pass, with a library that sends the gradients in
-# groups, and with workers that wait for the slowest. (For the clusters of Goyal and others it takes a tree, as they
-# did.) What goes in are published numbers, above all: how fast a GPU trains alone, how many weights the network has,
-# and how fast the links are. Nothing is fitted. What comes out: the **efficiency** of a cluster, which is the speed of
-# $K$ GPUs divided by $K$ times the speed of one. We compare it with the efficiency that others have published.
+# We let a model predict clusters that we have never seen. It is the formula above, once for the links inside a host and
+# once for those between hosts. The exchange overlaps with the backward pass. The library sends the gradients in groups.
+# All workers wait for the slowest. (For the clusters of Goyal and others it takes a tree, as they did.) Published
+# numbers go in, above all these: how fast a GPU trains alone, how many weights the network has, and how fast the links
+# are. Nothing is fitted. What comes out: the **efficiency** of a cluster, which is the speed of $K$ GPUs divided by $K$
+# times the speed of one. We compare it with the efficiency that others have published.
 #
 # Horovod's authors published the scaling of three networks on up to 512 GPUs. Goyal and others did so for 256 and 352
 # GPUs, PyTorch's developers for 16, and the authors of DLPerf for 16 and 32 GPUs with six libraries.

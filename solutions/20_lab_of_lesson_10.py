@@ -432,9 +432,10 @@ for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.it
 #
 # A claim of our sources says that synchronous training is impractical with more than some tens of GPUs. Lesson 09 has a
 # formula for the time of an exchange, with a latency $\alpha$, a time of a byte $\beta$, and a time of agreeing
-# $\gamma$. The next cell measures these three on your machine: two and four real workers exchange gradients of several
-# sizes, and we look for the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker also trains our
-# small network for many updates, with batches of 64 images. This shows how often an update is slow, and by how much.
+# $\gamma$. The next cell measures these three on your machine. Two and four real workers exchange gradients of several
+# sizes. Then we look for the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker also trains
+# our small network for many updates, with batches of 64 images. This shows how often an update is slow, and by how
+# much.
 
 # %%
 from lessons import live, saved

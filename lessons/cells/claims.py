@@ -40,8 +40,8 @@ def saved(id: str, own: bool = True, verdict: bool = True) -> Series:
     """Show and return the committed result of claim or comparison `id`: its figure, and what it says.
 
     If this notebook has run it with `live`, the claim is not stated again, and the run's own results are drawn into the
-    figure, unless `own` is False. If
-    `verdict` is False, the claim and what came of it are folded away, for a lesson that asks another question.
+    figure, unless `own` is False. If `verdict` is False, the claim and what came of it are folded away, for a lesson
+    that asks another question.
     """
     found = _committed(id)
     _figure(found, runner.saved(found.claim, LIVE / id) if own and id in RAN else None)

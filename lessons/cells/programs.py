@@ -4,10 +4,10 @@ import subprocess
 import sys
 import threading
 
-from cifar.support.horovodrun import last_lines, named, read_line, running
+from cifar.support.horovodrun import last_lines, named, read_line, running, torchrun_command
 from lessons.cells.convert import STALL
 from lessons.cells.running import SHOWN_LINES, RunError
-from lessons.cells.torchrun import QUIET, reason, torchrun_command
+from lessons.cells.torchrun import QUIET, reason
 
 SECONDS = 120  # a program that takes longer is ended
 TYPED = {  # the command as one types it

@@ -145,9 +145,7 @@ def show_rates(runs: Runs) -> None:
         for name in names:
             found = [100 * np.array(accuracies(runs, f"8-{name}-{rate}")) for rate in RATES[name]]
             bars = [deviation(values) if len(values) > 1 else np.nan for values in found]
-            ax.errorbar(
-                RATES[name], [values.mean() for values in found], bars, capsize=3, label=OPTIMIZERS[name]
-            )  # fmt: skip
+            ax.errorbar(RATES[name], [values.mean() for values in found], bars, capsize=3, label=OPTIMIZERS[name])
             ax.plot(RATES[name], [values[0] for values in found], "x", color="black", zorder=3)
         rates = sorted({rate for name in names for rate in RATES[name]})
         ax.set_xscale("log")

@@ -7,12 +7,11 @@ A new Python process cannot import a function that exists only in a cell. So the
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Sequence
 from itertools import takewhile
 from pathlib import Path
 
-from cifar.support.horovodrun import running
+from cifar.support.horovodrun import running, torchrun_command
 from lessons.cells.running import SHOWN_LINES, RunError
 
 QUIET = {"TORCH_CPP_LOG_LEVEL": "ERROR", "KINETO_LOG_LEVEL": "99"}  # only errors of PyTorch and of its profiler
@@ -63,12 +62,6 @@ def torchrun(
                 print("" if WORKER_ERROR.match(line) else line, end="", flush=True)
     if process.returncode != 0:
         raise RunError(f"{program} failed with {workers} workers:\n" + "\n".join(reason(lines)))
-
-
-def torchrun_command(program: str | Path, workers: int, *arguments: object) -> list[str]:
-    """Return the command that runs a program with so many workers, all on this host."""
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
-    return [*launcher, "--nproc-per-node", str(workers), str(program), *map(str, arguments)]
 
 
 def reason(lines: list[str]) -> list[str]:

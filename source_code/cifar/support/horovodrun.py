@@ -56,6 +56,12 @@ def programs_path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
+def torchrun_command(program: str | Path, workers: int, *arguments: object) -> list[str]:
+    """Return the command by which PyTorch's launcher starts a program with so many workers, all on this host."""
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
+    return [*launcher, "--nproc-per-node", str(workers), str(program), *map(str, arguments)]
+
+
 @contextlib.contextmanager
 def running(command: list[str], workers: int, environment: dict[str, str]) -> Iterator[subprocess.Popen]:
     """Run a command, and end it and all its descendants when the context ends.
