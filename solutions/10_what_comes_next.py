@@ -20,15 +20,14 @@
 # 03 and 04, and the cost of an exchange in notebook 09.
 
 # %% [markdown]
-# You have written a program that trains one network with four workers. What will you meet when you do this at work?
-# Three things: another library, links that are too slow, and networks that do not fit on one GPU. This notebook has a
-# part for each of them.
+# You have written a program that trains one network with four workers. At work you will meet three new things. Another
+# library: does it compute the same? A slow link: what helps? A network that is larger than a GPU: how many GPUs does it
+# need? This notebook has a part for each of them.
 #
 # ## The same in PyTorch's own words
 #
-# PyTorch brings `DistributedDataParallel` (DDP; Li and others 2020, arXiv:2006.15704), launched by `torchrun`. It is
-# the same algorithm, so it must give the same numbers. Here is a whole program with Horovod. It makes ten updates on
-# made-up data, in double precision.
+# PyTorch brings `DistributedDataParallel` (DDP; Li and others 2020, arXiv:2006.15704), launched by `torchrun`. Here is
+# a whole program with Horovod. It makes ten updates on made-up data, in double precision.
 
 # %%
 from pathlib import Path
@@ -60,8 +59,9 @@ if hvd.rank() == 0:
 written = Path("with_horovod.py").write_text(HOROVOD)
 
 # %% [markdown]
-# This table says what each part is called in both libraries. One word is new. A **process group** is the object through
-# which a worker talks to the others. In Horovod, `hvd.init()` makes it, and you never see it.
+# This table says what each part is called in both libraries. A worker talks to the others through an object, the
+# **process group**. In Horovod, `hvd.init()` makes it, and you never see it. `wrapped` is the network that
+# `DistributedDataParallel(net)` returns. `gloo` and `nccl` are the libraries that send the bytes.
 #
 # | what | Horovod | PyTorch DDP |
 # | --- | --- | --- |
@@ -71,20 +71,16 @@ written = Path("with_horovod.py").write_text(HOROVOD)
 # | device | `torch.cuda.set_device(hvd.local_rank())` | the same with `int(os.environ["LOCAL_RANK"])` |
 # | equal start | `hvd.broadcast_parameters(...)` | done by `DistributedDataParallel(net)` |
 # | mean gradient | `hvd.DistributedOptimizer(...)`: around the optimizer | `DistributedDataParallel(net)`: around the network |
-# | batch norm's running statistics | averaged by you | worker 0's buffers are sent at each forward pass |
 # | a number from all | `hvd.allreduce(x)`: a mean, unless told otherwise | `dist.all_reduce(x)`: a sum, in place |
-# | shards | your indices, or `DistributedSampler` | `DistributedSampler`, with `set_epoch` for a new shuffle |
-# | uneven batches | `hvd.join()` at the end of the epoch | `with wrapped.join():` |
 # | one writer | `if hvd.rank() == 0:` | `if dist.get_rank() == 0:` |
 # | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
-# | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #
-# (`rdzv` is short for rendezvous, the place where the workers of several hosts meet. `LOCAL_RANK` is a variable of the
-# environment that `torchrun` sets.)
+# (`LOCAL_RANK` is a variable of the environment that `torchrun` sets.)
 #
-# **Your turn.** Turn the program into one that uses DDP, and that saves its weights in `my_ddp.pt`. The function
-# `updates` stays as it is: DDP returns a network, so give it this one. Change the text in the next cell, from
-# `hvd.init()` on. As long as that line is there, your program is skipped. Our program follows below. Do not look yet.
+# **Your turn.** Turn the program into one that uses DDP. Change the text in the next cell, from `hvd.init()` on. The
+# table has all you need. `DistributedDataParallel(net)` returns a network: give that one to `updates`, and leave
+# `updates` as it is. While `hvd.init()` is in the text, your program is skipped. Our program follows below. Do not look
+# yet.
 
 # %%
 MINE = f"""
@@ -107,9 +103,37 @@ written = Path("my_ddp.py").write_text(MINE)
 unchanged = "hvd.init()" in MINE
 
 # %% [markdown]
-# Here is ours. The last two lines look as if they did nothing, and so does the import of `torch.distributed.nn`. Keep
-# all three: they end the threads of the process group. Without them, a worker sometimes crashes after all its work. The
-# lab of this lesson, notebook 20, counts such crashes, and says why they happen.
+# The next cell runs your program and the one with Horovod, with two workers each, and compares their weights.
+# **Guess:** are the weights equal? To the last digit? (`--standalone` tells `torchrun` that all workers are on this
+# host.)
+
+# %%
+import torch
+
+from lessons.cells.programs import launch
+
+
+def weight_in(name: str) -> torch.Tensor:
+    """The weights that a program has saved in the file `name`."""
+    return torch.load(name, weights_only=True)["weight"]
+
+
+def distance(one: torch.Tensor, other: torch.Tensor) -> float:
+    """The distance between two networks' weights, divided by the length of the second."""
+    return ((one - other).norm() / other.norm()).item()
+
+
+launch("horovodrun", "with_horovod.py")
+if unchanged:
+    print("my_ddp.py still begins with hvd.init(), so it is skipped")
+else:
+    launch("torchrun", "my_ddp.py")
+    print(f"yours: relative difference {distance(weight_in('my_ddp.pt'), weight_in('horovod.pt')):.1e}")
+
+# %% [markdown]
+# Here is ours. Three lines look as if they did nothing: the import of `torch.distributed.nn` and the last two. Keep
+# them. Without them, a worker sometimes crashes after all its work. The lab of this lesson, notebook 20, counts such
+# crashes, and says why they happen.
 
 # %%
 DDP = f"""
@@ -130,51 +154,32 @@ del wrapped  # the wrapper holds the group
 dist.destroy_process_group()  # now nothing holds the group, so its threads end here
 """
 written = Path("with_ddp.py").write_text(DDP)
-
-# %% [markdown]
-# The next cell runs the programs with two workers each, and compares their weights. (`--standalone` tells `torchrun`
-# that all workers are on this host.)
-
-# %%
-import torch
-
-from lessons.cells.programs import launch
-
-
-def distance(one: torch.Tensor, other: torch.Tensor) -> float:
-    """How far two networks' weights are apart, as a share of their length."""
-    return ((one - other).norm() / other.norm()).item()
-
-
-launch("horovodrun", "with_horovod.py")
 launch("torchrun", "with_ddp.py")
-weights = {name: torch.load(name, weights_only=True)["weight"] for name in ("horovod.pt", "ddp.pt")}
-if unchanged:
-    print("my_ddp.py still begins with hvd.init(), so it is skipped")
-else:
-    launch("torchrun", "my_ddp.py")
-    weights["my_ddp.pt"] = torch.load("my_ddp.pt", weights_only=True)["weight"]
-for name, weight in weights.items():
-    print(f"{name}: relative difference from Horovod's weights {distance(weight, weights['horovod.pt']):.1e}")
+print(f"ours: relative difference {distance(weight_in('ddp.pt'), weight_in('horovod.pt')):.1e}")
 
 # %% [markdown]
-# A number in double precision has about 16 digits. So if the weights differ by about 1e-16, they differ in their last
-# digits at most. With two workers the difference is often exactly 0, because the sum of two numbers has one order only.
-# With more workers, the two libraries may add the gradients in another order, and then a last digit differs.
+# A number in double precision has about 16 digits. So a difference of about 1e-16 is in the last digits. With two
+# workers the difference is often exactly 0, because a + b and b + a are equal. With more workers, the libraries may add
+# the gradients in another order. Then a last digit differs.
 #
-# Two differences are easy to miss. DDP takes the mean of the gradients, as Horovod does. But where *you* call an
-# all-reduce, Horovod's takes the mean, and PyTorch's takes the sum. And `DistributedSampler` **pads**: if the images
-# cannot be divided evenly among the workers, it repeats some of them. A test accuracy is then slightly wrong, unless
-# you count each image once.
+# Two differences are easy to miss. `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum. (For gradients,
+# DDP takes the mean, as Horovod does.) And `DistributedSampler` **pads**: if the images cannot be divided evenly, it
+# repeats some of them. A test accuracy is then slightly wrong, unless you count each image once.
 #
-# DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` a `backward()` exchanges nothing.
-# It adds the new gradient to the one that this worker has already. The next `backward()` outside adds its own gradient,
-# and exchanges the sum over the batches. So four batches can share one exchange. (Divide each loss by 4 if you want the
-# mean over the batches.) The lab of this lesson, notebook 20, measures what that brings.
+# <details><summary>More rows of the table, for your own program</summary>
 #
-# Do not confuse DDP with the older `torch.nn.DataParallel`. That is one process with several threads. It copies the
-# network to all GPUs for every batch, and it works on one host only. PyTorch's own documentation advises to use DDP
-# instead.
+# | what | Horovod | PyTorch DDP |
+# | --- | --- | --- |
+# | batch norm's running statistics | averaged by you | worker 0's buffers are sent at each forward pass |
+# | shards | your indices, or `DistributedSampler` | `DistributedSampler`, with `set_epoch` for a new shuffle |
+# | uneven batches | `hvd.join()` at the end of the epoch | `with wrapped.join():` |
+# | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
+#
+# (`rdzv` is short for rendezvous, the place where the workers of several hosts meet.)
+#
+# </details>
+#
+# Do not confuse DDP with the older `torch.nn.DataParallel`. PyTorch's own documentation advises to use DDP instead.
 #
 # ### Which bug shows?
 #
@@ -194,16 +199,18 @@ for bug, (right, wrong) in BUGS.items():
     Path("buggy_ddp.py").write_text(DDP.replace(right, wrong).replace(SAVED_BY_ONE, SAVED_BY_ALL))
     print(bug)
     launch("torchrun", "buggy_ddp.py")
-    zero, one = (torch.load(f"worker_{rank}.pt", weights_only=True)["weight"] for rank in range(2))
+    zero, one = (weight_in(f"worker_{rank}.pt") for rank in range(2))
     print(f"  between the two workers: {distance(zero, one):.1e}")
-    print(f"  from the right program: {distance(zero, weights['ddp.pt']):.1e}")
+    print(f"  from the right program: {distance(zero, weight_in('ddp.pt')):.1e}")
 
 # %% [markdown]
-# Neither program crashes. In the first one, each worker trains a network of its own. DDP prepares the exchange in the
-# call `wrapped(images)`. If you call `net`, nothing is exchanged. In the second one even the weights are right. Each
-# worker computes the mean gradient of all images by itself, and the mean of two equal gradients changes nothing. So two
-# workers take as long as one. To find the first bug, compare the workers' weights. To find the second one, count the
-# images.
+# Neither program crashes.
+#
+# - **`net` in place of `wrapped`.** DDP prepares the exchange in the call `wrapped(images)`. If you call `net`, nothing
+#   is exchanged. Each worker trains a network of its own. To find this bug, compare the workers' weights.
+# - **All images on each worker.** Even the weights are right. Each worker computes the mean gradient of all images by
+#   itself. The mean of two equal gradients changes nothing. So the second worker saves no time. To find this bug, count
+#   the images.
 #
 # ## Which technique for which link?
 #
@@ -211,21 +218,21 @@ for bug, (right, wrong) in BUGS.items():
 # You can exchange the gradients earlier, while the workers still compute. You can send fewer bytes. Or you can exchange
 # less often. **Before you read on, guess** which of these three helps most on a slow link.
 #
-# On one machine none of them brings much, because the network inside a machine (its *loopback*) is fast. The lab of
-# lesson 04 shows that. In the next experiment a small ResNet trains on two hosts, with two workers on each. The hosts
-# are made on one computer, as in lesson 09, and their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each
-# panel, **one group**, is the plain way: all gradients are exchanged at once, after the backward pass. The black line,
-# **no exchange**, is there for comparison: each worker trains a network of its own.
+# In the next experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one
+# computer, as in lesson 09. Their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each panel, **one group**, is
+# the plain way: all gradients are exchanged at once, after the backward pass. The black line, **no exchange**, is there
+# for comparison: each worker trains a network of its own. These are the names of the other lines. You need not remember
+# them.
 #
-# - **Earlier.** *Stock Horovod* is Horovod as it is installed. It begins to exchange while the backward pass still
-#   computes. So do *PyTorch's DDP*, and two ways of our scripts: *each gradient when it is ready* hands each gradient
-#   to Horovod at once, and Horovod sends those together that are ready at the same time. *Four groups, overlapped*
-#   collects the gradients in four groups, and hands over each group when it is complete.
+# - **Earlier.** The exchange begins while the backward pass still computes. *Stock Horovod* is Horovod as it is
+#   installed. It does this, and so does *PyTorch's DDP*. Two ways of our scripts do it, too. *Each gradient when it is
+#   ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives Horovod a whole group when it is
+#   complete.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
-#   values only, and adds the rest to its next gradient. *PowerSGD* replaces a matrix of gradients by the product of two
-#   narrow matrices, which have fewer numbers (Vogels and others 2019, arXiv:1905.13727).
-# - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and then
-#   exchanges the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
+#   values only. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019, arXiv:1905.13727) sends two
+#   narrow matrices in place of each large one. Their product is close to the large one.
+# - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and exchanges
+#   the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
 
 # %%
 from lessons import all_guesses, saved
@@ -233,27 +240,41 @@ from lessons import all_guesses, saved
 result = saved("links", verdict=False)
 
 # %% [markdown]
-# First look at the black line. These workers exchange nothing, so it should be flat. It goes up and down, because other
-# programs were busy at times, and there is one run of each kind. So believe large differences only.
+# First look at the black line. These workers exchange nothing, so it should be flat. But other programs were busy at
+# times, and there is one run of each kind. So believe large differences only.
 #
-# **To begin earlier changes little on slow links.** If an exchange takes much longer than the backward pass, only a
-# small part of it can hide behind the backward pass. **To send less changes much.** At 100 Mbit/s, with 16 images a
-# worker, the plain way loses most of the speed, and top-k and PowerSGD keep most of it. A larger batch is faster for
-# another reason as well: the processor needs less time for each of its images.
+# Now look at the slow links. Which lines differ most from the plain way? The drawing shows why. It has four batches on
+# a link on which an exchange takes three times as long as computing. Grey boxes compute, and purple boxes are
+# exchanges:
 #
-# On the fastest link, most ways that exchange after each batch keep at least three quarters of the plain way's speed.
-# Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take time from the cores
-# that compute. (Lab 14 shows how our scripts avoid this. With GPUs, the processor has time for these threads.)
+# ![](drawings/slow_link.svg)
+#
+# **To begin earlier changes little on slow links.** Only a small part of the exchange can hide behind the backward
+# pass. **To send less changes much.** At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed.
+# Top-k and PowerSGD keep most of it. A larger batch is faster for another reason as well: the processor needs less time
+# for each of its images.
+#
+# Now look at the fastest link. There, most ways that exchange after each batch keep at least three quarters of the
+# plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take
+# time from the cores that compute. (With GPUs, the processor has time for these threads.)
 #
 # This is speed alone. What does each technique cost?
 #
 # | technique | what it saves | what it may cost |
 # | --- | --- | --- |
-# | earlier (overlap) | waiting, if the exchange is no longer than the backward pass | processor time for its threads; the mean gradient is the same |
+# | earlier (overlap) | waiting, if the exchange is as short as the backward pass, or shorter | processor time; the mean gradient stays the same |
 # | float16 | half of the bytes | very small gradients become zero |
 # | top-k, PowerSGD | nearly all bytes | the gradient is only approximate, so compare the accuracy |
 # | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
-# | local updates | most of the exchanges | the workers' weights differ in between, which may cost accuracy |
+# | local updates | most of the exchanges | the weights differ until they are averaged, which may cost accuracy |
+#
+# <details><summary>How do you add the gradients of four batches with DDP?</summary>
+#
+# DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` it exchanges nothing. The worker
+# adds the new gradient to the one that it has. The next `backward()` outside exchanges the sum. So four batches can
+# share one exchange. (Divide each loss by 4 if you want the mean over the batches.) The lab measures what that brings.
+#
+# </details>
 #
 # The page `docs/where_it_pays.md` says from which rate of the link each technique begins to win. It also shows how well
 # the cost model of lesson 09 predicts these speeds.
@@ -261,14 +282,16 @@ result = saved("links", verdict=False)
 # %% [markdown]
 # ## A network that is larger than a GPU
 #
-# A language model with 7 billion weights is not a large one today. How much memory does its training need? In float32 a
-# weight has 4 bytes, and its gradient has 4, too. Adam keeps two means for each weight, which have 8 bytes together.
-# That is 16 bytes for each weight, so 112 GB. (The inputs of the layers, the **activations**, come on top.) A large GPU
-# has 80 GB. And Horovod and DDP keep all of this on *each* worker. So here, more workers do not help at all.
+# A language model with 7 billion weights is not a large one today. A large GPU has 80 GB. **Guess:** can it train this
+# model?
 #
-# **ZeRO** divides what each worker keeps (Rajbhandari and others 2019; in PyTorch it is called FSDP, for fully sharded
-# data parallel, Zhao and others 2023). It has three stages. The drawing shows the bytes for each weight on one of four
-# workers:
+# In float32 a weight has 4 bytes. Its gradient has 4, too. Adam keeps two means for each weight. Together they have 8
+# bytes. That is 16 bytes for each weight, so 112 GB. (The inputs of the layers, the **activations**, need memory as
+# well.) Horovod and DDP keep all of this on *each* worker. So more workers do not help.
+#
+# **ZeRO** divides what each worker keeps (Rajbhandari and others 2019). In PyTorch it is called FSDP, for fully sharded
+# data parallel (Zhao and others 2023). Stage 1 divides Adam's means. Stage 2 divides the gradients, too. Stage 3 also
+# divides the weights. The drawing shows the bytes for each weight on one of four workers:
 #
 # ![](drawings/memory.svg)
 #
@@ -286,8 +309,8 @@ def bytes_on_each(weights: int, workers: int, stage: int) -> float:
 
 
 # %% [markdown]
-# **Before you run the next cell, guess:** how many GPUs with 80 GB does the model need, in each stage? And a model that
-# is ten times as large?
+# **Before you run the next cell, guess:** how many GPUs with 80 GB does the model need in stage 1, and in stage 3?
+# Which stages can hold a model that is ten times as large?
 
 # %%
 for weights_of in (7_000_000_000, 70_000_000_000):
@@ -297,43 +320,45 @@ for weights_of in (7_000_000_000, 70_000_000_000):
         print(f"    stage {stage}:", f"{fitting[0]} GPUs" if fitting else "not even with 64 GPUs")
 
 # %% [markdown]
-# The activations come on top, so a real run needs more.
+# Of up to 64 GPUs, only stage 3 can hold the larger model, because only stage 3 divides everything. (A real run needs
+# more, because of the activations.)
 #
 # ZeRO is still data parallelism: each worker has images of its own. In stage 3, each worker keeps only a share of the
-# weights. So before a layer computes, the workers gather its weights. This is an *all-gather*. After the backward pass
-# of a layer, each worker gets the mean gradient of its own share. This is a *reduce-scatter*. These two are the halves
-# of the ring in lesson 03. An all-reduce is one reduce-scatter and one all-gather. Stage 3 needs one reduce-scatter and
-# two all-gathers, because the weights are gathered for the forward and for the backward pass. So it sends three halves
-# in place of two: 1.5 times the bytes.
+# weights. Before a layer computes, the workers gather its weights. This is an *all-gather*. After the backward pass of
+# a layer, each worker gets the mean gradient of its own share. This is a *reduce-scatter*. The drawing follows one
+# layer. A small square is a quarter of its weights. The colour says which worker keeps it. The last row shows
+# gradients. **Count the exchanges before you read on.**
+#
+# ![](drawings/gather_and_scatter.svg)
+#
+# There are two all-gathers and one reduce-scatter. In lesson 03, an all-reduce was one reduce-scatter and one
+# all-gather. So stage 3 sends three halves in place of two: 1.5 times the bytes.
 #
 # There are two more ways to divide a network:
 #
 # - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The lab of lesson 03 cuts a network in two
-#   like this. The batch is cut into small parts, called micro-batches. While the second GPU works on the first part,
-#   the first GPU works on the second part, so that both are busy.
+#   like this. The batch is cut into small parts. The first GPU works on the second part, while the second GPU works on
+#   the first part. So both are busy.
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. The GPUs exchange activations in
 #   every layer. So they should be in one host, where the links are fast.
 #
-# Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. For example, two hosts have
-# four GPUs each. A row is a host:
+# Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. In this example, two hosts
+# have four GPUs each:
 #
-# | | part 0 of each layer | part 1 | part 2 | part 3 |
-# | --- | --- | --- | --- | --- |
-# | **alpha**: one half of the images | rank 0 | rank 1 | rank 2 | rank 3 |
-# | **beta**: the other half | rank 4 | rank 5 | rank 6 | rank 7 |
+# ![](drawings/mesh.svg)
 #
-# The four workers of a row compute each layer together. The two workers of a column have the same part of the network
-# and other images, so they average their gradients.
+# The four workers of a host compute each layer together. Two workers with the same colour have the same part of the
+# network, but other images. So they average their gradients. What crosses the slow link between the hosts? Only the
+# gradients, and only once an update.
 #
-# The lab of this lesson (notebook 20) runs FSDP, and measures its memory and its bytes. There you also read the trace
-# of an update, and go on from a checkpoint with another number of workers.
+# The lab runs FSDP, and measures its memory and its bytes. There you also go on from a checkpoint with another number
+# of workers.
 
 # %% [markdown]
 # ## Summary
 #
 # - Horovod and DDP compute the same mean gradient. Horovod wraps the optimizer, and DDP wraps the network.
 # - `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum.
-# - A DDP program ends with two more lines: delete the wrapper, then destroy the process group.
 # - On a slow link, it helps to send fewer bytes or to exchange less often. To begin earlier changes little.
 # - Training by Adam in float32 needs 16 bytes for each weight. ZeRO divides them among the workers.
 # - A pipeline divides the layers of a network, and tensor parallelism divides each layer.
@@ -351,17 +376,6 @@ for weights_of in (7_000_000_000, 70_000_000_000):
 # dist.destroy_process_group()
 # ```
 #
-# ## Your guesses
-#
-# This is the end of the course. It began with four workers that trained a worse network, although every log looked
-# healthy. If you meet such a case now, you know the suspects, and an experiment for each of them.
-#
-# You have made guesses in the lessons. How good were they?
-
-# %%
-all_guesses()
-
-# %% [markdown]
 # ## Questions
 #
 # <details><summary>Four workers count their right answers. Each calls <code>dist.all_reduce(hits)</code> and prints
@@ -386,3 +400,13 @@ all_guesses()
 # because no worker keeps them in between.
 #
 # </details>
+#
+# ## Your guesses
+#
+# This is the end of the course. It began with four workers that trained a worse network, although every log looked
+# healthy. If you meet such a case now, you know the suspects, and an experiment for each of them.
+#
+# You have made guesses in the lessons. How good were they?
+
+# %%
+all_guesses()

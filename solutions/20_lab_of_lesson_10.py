@@ -263,6 +263,17 @@ print("files:", *sorted(path.name for path in Path("sharded").iterdir()))
 # number of the update and the shuffle must go on, too. And with half the workers the global batch is half as large,
 # unless each worker takes twice as many images.
 #
+# <details><summary>What does torchrun do when a worker dies?</summary>
+#
+# Start it on each host with `--nnodes 1:2 --max-restarts 3`, and it accepts one or two hosts. When a host is lost, it
+# ends *all* workers, and starts the program again on the hosts that are left. It does so at most three times. Nothing
+# is kept in memory, so the program must load its last checkpoint from disk when it begins.
+#
+# If you try it, set the variable `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`. Without it, the restarted workers may look for
+# dead ones, and every restart failed in a run of ours (https://github.com/pytorch/pytorch/issues/135712).
+#
+# </details>
+#
 # ## Read the trace of an update
 #
 # Horovod's timeline shows the exchange alone. `torch.profiler` records everything that a worker does. We record the
@@ -465,6 +476,11 @@ result = saved("C14", own=False)
 #   takes as long as before.
 # - **A network that computes more for each of its parameters:** more workers are worth having.
 # - **Faster messages:** far more workers are worth having. See the last two cases.
+#
+# A ring is not the only way to exchange. In a **tree**, pairs of workers add their gradients, then pairs of pairs, and
+# so on. The sum comes back the same way. That takes about $2 \log_2 K$ messages one after the other: 20 instead of
+# 2,046 for 1,024 workers. But each of them carries the whole gradient. So a tree is better for small gradients and many
+# workers, and a ring for large gradients.
 #
 # Our $\alpha$ is much larger than in a cluster, where a message takes some microseconds. Our messages are slow because
 # four workers take turns on few cores.

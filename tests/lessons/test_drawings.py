@@ -11,7 +11,7 @@ from matplotlib import font_manager
 from benchmarks.methods.ring_all_reduce import traffic
 from cifar.support import palette
 from grader.notebooks import build
-from lessons.drawings import DRAWINGS, legend, machines, timelines
+from lessons.drawings import DRAWINGS, large_networks, legend, machines, timelines
 from lessons.drawings.__main__ import FOLDER
 from lessons.drawings.shapes import SMALL, TEXT, WIDTH
 from tests.conftest import REPOSITORY
@@ -89,6 +89,9 @@ def test_the_numbers_are_those_of_the_functions():
     assert traffic(4, 1)[1] == 1.5
     totals = {method: sum(machines.bytes_per_weight(method).values()) for method in machines.SHARDED}
     assert list(totals.values()) == [16, 16, 10, 7, 4]
+    # Computing takes 3 units and an exchange 9. With overlap, the exchange begins after a quarter of the backward
+    # pass, which takes 2 units. The third way sends a quarter of the bytes.
+    assert [large_networks.end(boxes) for boxes in large_networks.ways().values()] == [48, 42, 21, 21]
     assert timelines.idle_share(4, 1) == 3 / 4
     assert timelines.idle_share(4, 4) == 3 / 7
 
