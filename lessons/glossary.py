@@ -49,7 +49,6 @@ TERMS = [
     Term("ring all-reduce", "an all-reduce in which each worker sends chunks to its neighbour only", "03"),
     Term("latency", "the time of a message without content", "03"),
     Term("bandwidth", "the bytes that a link carries in a second", "03"),
-    Term("host", "a computer in a network of several", "03"),
     Term("collective", "an exchange that every worker has to call", "04"),
     Term("NCCL", "NVIDIA's library for exchanges between GPUs", "04"),
     Term("timeline", "a record of what was exchanged when", "04"),
@@ -61,14 +60,16 @@ TERMS = [
     Term("base rate", "the learning rate of one worker", "05"),
     Term("linear scaling rule", "the rate is multiplied by the number of workers", "05"),
     Term("warmup", "the rate climbs slowly at the start", "05"),
-    Term("Hessian", "the matrix of second derivatives of the loss", "05"),
-    Term("velocity", "the running sum of gradients in SGD with momentum", "06"),
-    Term("momentum correction", "the velocity is rescaled when the rate changes", "06"),
+    Term("validation images", "images by which a recipe is chosen, used for neither training nor test", "06"),
     Term("trust ratio", "the length of a layer's weights over that of its update", "06"),
     Term("LARS", "an optimizer with a step length for each layer, on top of SGD", "06"),
+    Term("host", "a computer in a network of several", "09"),
     Term("elastic", "a run goes on when workers come or go", "09"),
     Term("straggler", "a worker that is late now and then", "09"),
     Term("ZeRO", "each worker keeps a part of the optimizer's state, gradients or weights", "10"),
+    Term("Hessian", "the matrix of second derivatives of the loss", "15"),
+    Term("velocity", "the running sum of gradients in SGD with momentum", "16"),
+    Term("momentum correction", "the velocity is rescaled when the rate changes", "16"),
 ]
 
 

@@ -13,16 +13,16 @@
 # %% [markdown]
 # # 06 Techniques
 #
-# **After this notebook you will be able to** turn a plain multi-worker script into one that makes each of its few
-# updates count: batch normalisation across workers, a scaled rate, warmup, momentum correction, and a step length for
-# each layer (LARS, LAMB). And you will be able to say which of these is needed, when, and how you would notice.
+# **After this notebook you will be able to** make each update of a multi-worker script go further: with batch
+# normalisation across workers, a scaled rate, warmup, a search for the best rate, and a step length for each layer
+# (LARS, LAMB). And you will be able to say when each of these is needed, and how you would notice that it is missing.
 #
 # **Time:** about {{minutes_06}} minutes, and about three minutes of waiting on 2 CPU cores. **Builds on:** 04 (Horovod)
 # and 05 (why few updates are the problem).
 #
 # Notebook 05 ended with a shortage. With $K$ workers and the same per-worker batch, an epoch has $1/K$ of the updates.
-# To end at the same place each update has to go further, and it may, because its gradient is less noisy. All techniques
-# here are about the same question: **how far can one update go, and what breaks first?**
+# To end at the same place, each update has to go further. It may do so, because its gradient is less noisy. All
+# techniques here ask the same question: **how far can one update go, and what breaks first?**
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -43,9 +43,8 @@ from lessons.cells.running import SOURCE
 # %% [markdown]
 # ## Five scripts, a few lines apart
 #
-# `source_code/` has five scripts, and each contains all that came before it. So the difference between neighbours is
-# the technique. (LAMB also has a rate and a weight decay of its own.) Do not take our word for it. This is computed
-# from the files:
+# `source_code/` has five scripts. Each adds one technique to the script before it. Do not take our word for it. This
+# cell compares the files:
 
 
 # %%
@@ -53,7 +52,7 @@ SCRIPTS = ("cifar_base", "cifar_batch_norm", "cifar_scalelr", "cifar_warmup", "c
 
 
 def changes(one: str, two: str) -> list[str]:
-    """The lines in which two scripts differ, without the texts that they begin with."""
+    """The lines that differ between two scripts, without their docstrings."""
     programs = [(SOURCE / f"{name}.py").read_text().partition('"""\n\n')[2].splitlines() for name in (one, two)]
     return [line for line in difflib.ndiff(*programs) if line[0] in "+-"]
 
@@ -62,23 +61,23 @@ for one, two in pairwise(SCRIPTS):
     print(f"\n{one} -> {two}", *changes(one, two), sep="\n")
 
 # %% [markdown]
-# Leave out the imports, and each step is one to three lines. Read them once more and guess: which of these lines
-# matters most, and does one of them do harm?
+# Without the imports, each step is one to three lines. (LAMB also has a rate of its own, and a weight decay.) Read them
+# once more and guess: which of these lines matters most, and does one of them do harm?
 #
-# Then let them run. Each script gets the same workers, images, seed and order of the data. Most of the wait is for
-# processes that start: the workers share your cores, and each loads PyTorch and the data.
+# Then let them run, all with the same workers, images, seed and order of the data. Most of the wait is for processes
+# that start.
 
 
 # %%
 def run(script: str) -> list[dict]:
-    """The lines of a script's epochs, trained small."""
+    """Train a script on few images. Returns one record for each epoch."""
     size = {"epochs": epochs + 2, "images": images, "batch_size": 32}
     return horovodrun(f"{script}.py", workers, **size, seed=seed, device=device)
 
 
 curves = {}
 for script in SCRIPTS:
-    clear_output(wait=True)  # The view of the run before goes, so that you see one at a time.
+    clear_output(wait=True)  # Remove the view of the run before.
     curves[script] = run(script)
 
 # %%
@@ -98,23 +97,22 @@ show(
 
 # %% [markdown]
 # One seed and a few epochs: this is a first look, not a result. The warmup takes three epochs, so `warmup` and `lamb`
-# reach their full rate only at the end. Here is the result, with eight workers, all images, twelve epochs and five
-# seeds (notebook 07). The plain script reaches {{c32_base}} %. Batch normalisation brings {{c32_bn_eight}} points. The
-# scaled rate takes most of them away again, and warmup brings them back. LAMB ends at {{c32_lamb}} %, below the plain
-# script. **So two of the five scripts are worse than the one before. Why?** A technique that helps one recipe can hurt
-# another. So we take them one by one, and ask each what it is *for*.
+# reach their full rate only at the end. Notebook 07 has the result: eight workers, all images, twelve epochs and five
+# seeds. The plain script reaches {{c32_base}} %. Batch normalisation brings {{c32_bn_eight}} points. The scaled rate
+# takes most of them away again, and warmup brings them back. LAMB ends at {{c32_lamb}} %, below the plain script. **So
+# two of the five scripts are worse than the one before. Why?** We take the techniques one by one, and ask what each is
+# *for*.
 #
 # ## Batch normalisation, when every worker has its own batch
 #
 # ![](drawings/batch_norm.svg)
 #
-# A batch normalisation layer subtracts a batch's mean and divides by its standard deviation, channel by channel (Ioffe
-# and Szegedy 2015, arXiv:1502.03167). It makes the loss much less sensitive to the size of the weights, so training
-# stands higher rates. That is welcome here: it is what the later scripts build on. But it has nothing to do with
-# several workers as such. It would help one worker, too.
+# A batch normalisation layer subtracts the batch's mean and divides by its standard deviation, channel by channel
+# (Ioffe and Szegedy 2015, arXiv:1502.03167). The loss then depends much less on the size of the weights, so training
+# works at higher rates. The later scripts need this. But it would help one worker, too.
 #
-# What is new with several workers is the question *whose batch?* There are two answers. (The drawing also shows *ghost*
-# batches. They imitate the first answer on a single worker.)
+# With several workers there is a new question: *whose batch?* There are two answers. (The *ghost* batches in the
+# drawing imitate the first answer on one worker: Hoffer et al. 2017, arXiv:1705.08741.)
 #
 # | | mean and variance of | costs | is equal to one worker with a $K$ times larger batch |
 # | --- | --- | --- | --- |
@@ -129,20 +127,13 @@ from lessons import explore
 explore("statistics")
 
 # %% [markdown]
-# Local is what you get if you do nothing. Each worker then always normalises over the same number of images. This
-# number does not change when workers join, so each worker goes on training in the same way. For this reason Goyal et
-# al. 2017 (arXiv:1706.02677) recommend it. Hoffer et al. 2017 (arXiv:1705.08741) did it on purpose on a *single*
-# machine, as "ghost batches", and saw better generalisation. In Horovod `hvd.SyncBatchNorm` synchronises (on GPUs
-# only).
+# Local is what you get if you do nothing. Each worker normalises over its own images, and their number does not change
+# when workers join. For this reason Goyal et al. 2017 (arXiv:1706.02677) recommend it. In Horovod `hvd.SyncBatchNorm`
+# synchronises (on GPUs only).
 #
-# One line cannot be left out. Each worker also keeps running statistics for evaluation, and these differ from worker to
-# worker. Which ones are saved in the end? `cifar_batch_norm.py` averages them over the workers after each epoch: its
-# line with `grouped_allreduce_`. Without it, each worker tests a slightly different network. Rank 0 prints the mean of
-# these accuracies, and saves its own network.
-#
-# The experiment trains the small ResNet for 6 epochs of 16,384 images, with five seeds. Every point of the figure has a
-# global batch of 512 images, the same number of updates and the same rate. Only the number of images that are
-# normalised together changes.
+# The experiment trains the small ResNet for 6 epochs of 16,384 images, with five seeds. In every point of the figure,
+# all workers together have 512 images in a batch. The number of updates and the rate are the same, too. Only the number
+# of images that are normalised together changes.
 #
 # **What to look at:** the left end of each panel, where these images are few. Does the accuracy change by more than the
 # error bars?
@@ -151,29 +142,32 @@ explore("statistics")
 result = saved("C30")
 
 # %% [markdown]
-# Two effects pull in different directions. Statistics of few images are noisy. Noise makes it harder to learn the
-# training images by heart, and that can *raise* test accuracy. But with very few images on a worker, the noise costs
-# accuracy, and the running statistics that a test uses fit the batches less well. In the panel on the right, the
-# training loss rises towards small batches, while the accuracy stays. So there is more noise, and we see no effect on
-# the test accuracy.
+# In the panel on the right, the training loss rises towards small batches, while the accuracy stays. Statistics of few
+# images are noisy, so the training has more noise. We see no effect of it on the test accuracy.
 #
 # So from 32 images on each worker, no difference was seen: the accuracies differ by less than five runs vary. You need
-# not pay for synchronised statistics. Smaller batches were not measured here. (Detection and segmentation networks with
-# two images a worker are the usual example.)
+# not pay for synchronised statistics. We did not measure fewer images. (The usual example where it matters is a network
+# that finds objects, with two images on each worker.)
+#
+# One line cannot be left out. In a test, the layer does not use the batch. It uses **running statistics**: means that
+# it has collected in training. Each worker has its own. Which ones are saved? `cifar_batch_norm.py` averages them over
+# the workers after each epoch, with `grouped_allreduce_`. Without this line each worker tests a slightly different
+# network. Rank 0 prints the mean of these accuracies, and saves its own network.
 #
 # ## A scaled rate, and the first updates
 #
-# Scaling is the obvious way to make updates go further. The linear rule multiplies the base rate by $K$, and notebook
-# 05 showed where it ends. The idea is: one step that is $K$ times as long ends where $K$ small steps end, **as long as
-# the gradient hardly changes on the way**. When is that least true? At the very beginning. The weights are random, the
-# loss falls steeply, and the gradient turns within a few updates. A step that is harmless after an epoch can make the
-# loss many times larger within the first updates.
+# Scaling is the obvious way to make updates go further. The linear rule multiplies the base rate by $K$. Notebook 05
+# showed where this stops working. The idea is: one long step arrives where $K$ small steps arrive, **as long as the
+# gradient hardly changes on the way**. When is that least true?
+#
+# At the very beginning. The weights are random, and the gradient changes its direction within a few updates. A long
+# step can then make the loss many times larger.
 #
 # ![](drawings/warmup_and_decay.svg)
 #
 # So the rate begins at its base value and climbs to the scaled one over the first epochs. This is **gradual warmup**
-# (Goyal et al. 2017, section 2.2). Two things to get right: it climbs a little with *every update*, and it ends at $K$
-# times the base rate. (The drawing goes on with a decay to zero. In this exercise the rate then stays.)
+# (Goyal et al. 2017, section 2.2). It climbs a little with *every update*, in a straight line, and ends at $K$ times
+# the base rate. This is the peak rate. (In the drawing the rate then falls to zero. In this exercise it stays.)
 
 
 # %% exercise="warmup_factor"
@@ -199,59 +193,96 @@ show(
 )
 
 # %% [markdown]
-# Now the test. One process computes what eight workers would compute, as in notebook 05. It trains the small ResNet for
-# 5 epochs of 12,288 images, with 64 images for each worker. It does so in nine ways, five times each. There are three
-# optimizers: SGD at a base rate of 0.005, SGD at 0.02, and Adam at 0.001. Each optimizer uses its base rate, then eight
-# times this rate (*scaled*), and then eight times this rate after a *warmup*. (SGD has **momentum** 0.9 here: it steps
+# Now an experiment. One process computes what eight workers would compute, as in notebook 05. It trains the small
+# ResNet for 5 epochs of 12,288 images, with 64 images for each worker. There are three optimizers: SGD at a base rate
+# of 0.005, SGD at 0.02, and Adam at 0.001. Each trains at its base rate, at eight times this rate (*scaled*), and at
+# eight times this rate after a *warmup*. Each of the nine is trained five times. (SGD has **momentum** 0.9: it steps
 # along a running sum of the gradients. The newest one counts fully, the one before 0.9 times, the one before that 0.81
 # times, and so on.)
-#
-# **What to look at.** On the left is the loss of each update, for SGD at the higher rate. Does warmup lower the peak,
-# or does it only move it to a later update? In the middle is the highest loss of each training. The grey line there is
-# the loss of guessing, $\ln 10$. A loss far above it is not slow progress: the network is sure, and wrong. On the right
-# is the accuracy at the end.
 #
 # **Guess first.** Adam ends at {{c31_adam_base}} % with its usual rate. Where does it end at eight times that rate, if
 # there is no warmup?
 
 # %%
-my_guess = None  # an accuracy in per cent, such as 10
+my_guess = None  # an accuracy in per cent, such as 35
+
+# %% [markdown]
+# **What to look at.** On the left is the loss of each update, for SGD at the higher rate. Does warmup lower the spike,
+# or does it only move it to a later update? In the middle is the highest loss of each training. The grey line is the
+# loss of guessing, $\ln 10$. Far above it, the network is sure, and wrong. On the right is the accuracy at the end.
 
 # %%
 result = saved("C31")
 compare("adam", my_guess)
 
 # %% [markdown]
-# In the left panel warmup does both: it makes the peak lower, and moves it to a later update. One could expect that it
-# repairs every scaled run. This is what came out:
+# In the left panel warmup does both: it makes the spike lower, and moves it to a later update. Does it repair every
+# scaled run?
 #
-# - **SGD, lower rate.** Scaling pays: {{c31_low_base}} % become {{c31_low_scaled}} %. Warmup makes an early peak of the
-#   loss lower, in the median from {{c31_low_peak}} to {{c31_low_peak_warm}} nats, but the accuracies end together: with
-#   it, {{c31_low_warm}} %. The network gets over the peak by itself.
-# - **SGD, higher rate.** Eight times this rate is too much: {{c31_high_base}} % become {{c31_high_scaled}} %. With
-#   warmup the peak falls from {{c31_high_peak}} to {{c31_high_peak_warm}} nats, and the accuracy rises to
-#   {{c31_high_warm}} %. Warmup has helped, and not cured. Notebook 07 also shortens very long gradients (it **clips**
-#   them), and lets the rate decay. There the same network trains well at an even higher peak rate.
+# - **SGD, lower rate.** Scaling pays: the accuracy rises from {{c31_low_base}} % to {{c31_low_scaled}} %. Warmup makes
+#   an early spike of the loss lower, but the accuracies end together: with it, {{c31_low_warm}} %. The network gets
+#   over the spike by itself.
+# - **SGD, higher rate.** Eight times this rate is too much: the accuracy falls from {{c31_high_base}} % to
+#   {{c31_high_scaled}} %. With warmup the highest loss falls from {{c31_high_peak}} to {{c31_high_peak_warm}}, and the
+#   accuracy is {{c31_high_warm}} %. Warmup has helped, and not cured.
 # - **Adam.** It is said to be safe. It divides by the gradient's size, so a large gradient does not make a large step.
-#   But eight times the rate makes steps that are eight times as long, in every weight at once. And at the start, Adam's
-#   estimates of the gradient's size rest on a few batches. It was not safe: {{c31_adam_base}} % become
-#   {{c31_adam_scaled}} %. Here warmup is the cure, and brings back {{c31_adam_warm}} %. The peak of the loss falls from
-#   {{c31_adam_peak}} to {{c31_adam_peak_warm}} nats.
+#   But eight times the rate still makes each step eight times as long. And Adam's first estimates of the gradient's
+#   size rest on a few batches. It was not safe: the accuracy falls from {{c31_adam_base}} % to {{c31_adam_scaled}} %.
+#   Here warmup is the cure, and brings back {{c31_adam_warm}} %.
 #
-# Now compare with *base*. Of the three cases, linear scaling has paid once: for SGD at 0.005, whose base rate was too
-# low for so few updates. With Adam and warmup it ends about level. With SGD's higher rate it ends far below. Scaling is
-# a rule for where to look first. The best rate still has to be searched for (notebook 05, and the table of rules for
-# each optimizer there).
+# Now compare with the base rate. Of the three cases, linear scaling has paid once: for SGD at 0.005, whose base rate
+# was too low for so few updates. With Adam and warmup it ends about level. With SGD's higher rate it ends far below. So
+# the best rate still has to be searched for.
+#
+# ## A search for the rate
+#
+# You tried the rates 0.1 and 0.2. The accuracies are 52 % and 57 %. Can you stop here?
+#
+# No. A higher rate may be better still (Bengio 2012, arXiv:1206.5533, section 3.3). So you train with 0.4, and get 55
+# %. Now half of 0.2 was tried, and twice 0.2, too. Both are worse than 0.2. So the search has ended.
+#
+# This is the whole rule: **try half and twice the best rate, until both are worse.** Each training costs time, so never
+# train with the same rate twice. Write the function that says which rates to try next.
+
+
+# %% exercise="rates_to_try"
+def rates_to_try(rates: list[float], accuracies: list[float]) -> list[float]:
+    """Those neighbours of the best rate that have not been tried, in rising order. [] if the search has ended."""
+    ### BEGIN SOLUTION
+    best = rates[accuracies.index(max(accuracies))]
+    return [rate for rate in (best / 2, 2 * best) if rate not in rates]
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Your function now leads a real search, for eight workers and SGD. Each training begins with your warmup. Then the rate
+# falls to zero. The accuracy is measured on 2,048 **validation images**, which are neither training nor test images.
+# The search begins at the base rate, 0.01. The linear rule says 0.08. Which rate will win? Write it down.
+
+# %%
+from lessons.cells.search import BASE, MOST, accuracy_with, show_search
+
+tried, new = {}, [BASE]
+while new and len(tried) < MOST:
+    for rate in new:
+        tried[rate] = accuracy_with(rate, warmup_factor, seed, device)
+        print(f"rate {rate:g}: {tried[rate]:.1%}")
+    new = rates_to_try(list(tried), list(tried.values()))
+show_search(tried)
+
+# %% [markdown]
+# Was it 0.08? Each rate was trained only once, so a small difference may be chance. The linear rule says in which
+# direction to search. It does not say where to stop.
 #
 # ## A step length for each layer: LARS and LAMB
 #
 # One rate serves all layers. Is that reasonable? Train for ten updates with Adam and compare each layer's last step
-# with the layer's own weights.
+# with the layer's own weights. ($\lVert w \rVert$ is the length of all weights of a layer as one vector.)
 
 
 # %%
 def last_step(make_optimizer, updates: int = 10) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """Weights of each convolution and of the linear layer before the last update, and what it took off them."""
+    """The weights of each layer before the last update, and the step that was subtracted from them."""
     before = {}
 
     def remember(net, optimizer, update):
@@ -274,32 +305,31 @@ for name, (weight, step) in adam.items():
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Look at the last column. It is the step of a layer as a share of the layer's weights. One layer moves several times as
-# far as another. **LARS** is an optimizer that gives each layer its own step length. Its authors suppose that the layer
-# with the largest share breaks first when you raise the rate. Then this layer limits the rate of all others. We have
-# not tested that.
+# Look at the last column. It is the step of a layer as a share of the layer's weights. How many times the smallest
+# share is the largest?
 #
-# The idea of LARS (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and of **LAMB** (You et al. 2019, arXiv:1904.00962):
-# let every layer's step be (nearly) the same *share* of its weights. LAMB goes in four steps.
+# ### LARS and LAMB
+#
+# Two optimizers give each layer its own step length: **LARS** (You, Gitman, Ginsburg 2017, arXiv:1708.03888) and
+# **LAMB** (You et al. 2019, arXiv:1904.00962). The authors of LARS suppose that the layer with the largest share breaks
+# first when you raise the rate. Then one layer limits the rate of the whole network. (We have not tested that.) So let
+# every layer's step be (nearly) the same *share* of its weights. LAMB does this in four steps.
 #
 # 1. Compute Adam's direction $r = \hat m / (\sqrt{\hat v} + \epsilon)$. Here $\hat m$ and $\hat v$ are running means of
 #    the gradient and of its square, and $\epsilon$ is a small number.
-# 2. Add the weight decay $\lambda$: $d = r + \lambda w$.
-# 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It brings $d$ to the length of the layer's
-#    weights.
-# 4. Step by $\eta \, \frac{\lVert w \rVert}{\lVert d \rVert} \, d$.
+# 2. Add the weight decay $\lambda$, which pulls each weight a little towards zero: $d = r + \lambda w$.
+# 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It stretches or shrinks $d$ to the length of the
+#    layer's weights.
+# 4. Step by $\eta \, \frac{\lVert w \rVert}{\lVert d \rVert} \, d$, with the rate $\eta$.
 #
-# LARS takes the direction $g + \lambda w$, with the plain gradient $g$, and the ratio
-# $\lVert w \rVert / (\lVert g \rVert + \lambda \lVert w \rVert)$. It applies momentum afterwards, to the scaled step.
+# Now with small numbers. The weights are $w = (3, 4)$, and their length is 5. Adam's direction is $r = (1, 0)$, and
+# $\lambda = 0.5$. Then $d = (2.5, 2)$, and its length is about 3.20. The trust ratio is $5 / 3.20$, about 1.56. It
+# stretches $d$ to the length 5. With $\eta = 0.01$ the step has the length 0.05. That is one hundredth of the weights,
+# *whatever the gradient was*.
 #
-# LARS builds on SGD with momentum, and LAMB on Adam. So begin with the one whose base works for your network with small
-# batches: LAMB where this is Adam, as for most language models, and LARS where it is SGD.
-#
-# Work LAMB through on small numbers first. Weights $w = (3, 4)$ have the length $\lVert w \rVert = 5$. Adam's direction
-# is $r = (1, 0)$, and the decay is $\lambda = 0.5$. Then $d = r + \lambda w = (2.5, 2)$, whose length is about 3.20.
-# The trust ratio is $5 / 3.20$, about 1.56. The ratio times the direction has the length $1.56 \cdot 3.20 = 5$, that of
-# the weights. With $\eta = 0.01$ the step has the length 0.05: one hundredth of the weights, *whatever the gradient
-# was*.
+# LARS does nearly the same, with the plain gradient in place of $r$, and with momentum afterwards. So choose by the
+# optimizer that works for your network with small batches: LAMB where this is Adam, as for most language models, and
+# LARS where it is SGD.
 
 
 # %% exercise="trust_ratio"
@@ -316,8 +346,8 @@ def trust_ratio(weights: list[float], direction: list[float], decay: float) -> f
 print(f"weights (3, 4), direction (1, 0), decay 0.5: {trust_ratio([3.0, 4.0], [1.0, 0.0], 0.5):.4f}")
 
 # %% [markdown]
-# On the real layers: Adam's direction is the step that we have recorded, divided by the rate. Your function gives the
-# trust ratio of each (here without decay):
+# Now the real layers. We have recorded Adam's step. Divided by the rate, it is Adam's direction. Your function gives
+# the trust ratio of each layer (here without weight decay):
 
 # %%
 for name, (weight, step) in adam.items():
@@ -325,8 +355,8 @@ for name, (weight, step) in adam.items():
     print(f"{name:24} {ratio:.3f}")
 
 # %% [markdown]
-# The trust ratio is small where Adam's step was large beside the weights, and large where it was small. So the steps
-# become equal shares. Now the real optimizer of `source_code/cifar/lamb.py`, in training, with its weight decay:
+# The trust ratio is small where Adam's step was a large share of the weights. So what should the next figure show? It
+# has the real optimizer of `source_code/cifar/lamb.py`, in training, with its weight decay:
 
 # %%
 lamb = last_step(lambda net: Lamb(parameter_groups(net, weight_decay=0.5), lr=0.01))
@@ -346,138 +376,27 @@ show(
 )
 
 # %% [markdown]
-# Five things that tutorials leave out:
+# Is it better? LAMB was made for BERT, a language model, with batches of tens of thousands. Its authors cut the
+# training from days to 76 minutes. Nado et al. 2021 (arXiv:2102.06356) then tuned plain Adam and a kind of SGD with
+# momentum as carefully, and these kept up. So a result with LAMB proves little without a tuned SGD beside it. Notebook
+# 07 has both.
 #
-# - **What is left alone.** Biases and normalisation parameters are neither adapted nor decayed. Batch normalisation's
-#   shift starts at zero: its norm stays small for long, and steps in proportion to that norm would nearly freeze it.
-#   That is what `parameter_groups` is for.
-# - **What a rate means now.** LAMB's rate is the share of its weights that a layer moves each update. It cannot be
-#   compared with Adam's, and a rate that was right for Adam is meaningless here.
-# - **Where the workers are.** The ratio is computed from the *averaged* gradient, so all workers get the same ratio
-#   without exchanging anything more. If each worker computed it from its own gradient, the workers would make different
-#   steps.
-# - **LAMB's authors use warmup**, and a decay at the end. With constant rate each layer keeps moving by the same share,
-#   and never settles.
-# - **Implementations differ** in what they adapt, whether they clip the global gradient first, whether they correct
-#   Adam's running means for their start at zero, and whether they bound the weight norm (see the note in `lamb.py`).
-#   "We used LAMB" does not describe an experiment.
+# Three things to know before you use LAMB:
 #
-# Is it better? For its first purpose, BERT with batches of tens of thousands, its authors cut training from days to 76
-# minutes. But Nado et al. 2021 (arXiv:2102.06356) repeated large-batch results with plain Adam and with a kind of
-# momentum, tuned as carefully, and found that these keep up. So runs with LAMB, without runs with a tuned SGD beside
-# them, prove little. Notebook 07 has both.
+# - **Its rate means something else.** It is the share of its weights that a layer moves in each update. Adam's rate
+#   tells you nothing about it.
+# - **All workers get the same ratio.** It is computed from the *averaged* gradient, so nothing more has to be
+#   exchanged.
+# - **Its rate should fall.** With a constant rate each layer keeps moving by the same share, and never settles.
+#   `cifar_lamb.py` scales its rate and never lets it fall. On eight workers it ends lower than the script without any
+#   technique. Notebook 07 shows what it needs.
 #
-# One warning. `cifar_lamb.py` as it stands scales its rate and never lets it fall. On eight workers it ends lower than
-# the script without any technique. Notebook 07 has the numbers, and shows what LAMB needs.
+# (Biases and normalisation parameters get no trust ratio and no weight decay. `parameter_groups` sees to this.)
 #
-# ## For other libraries: the velocity remembers the old rate
+# ## Which technique is missing?
 #
-# You may leave this section out if you use PyTorch only: its optimizers do not need what is corrected here. You need it
-# for programs in some other libraries, and to read papers. It also shows what momentum really adds up. (The letters $m$
-# and $v$ mean something else here than in LAMB.)
-#
-# SGD with momentum does not step along the newest gradient alone. It keeps a running sum of gradients, the
-# **velocity**. The newest gradient counts fully. The one before counts $m$ times as much, usually $m = 0.9$. The one
-# before that counts $m^2 = 0.81$. Directions that persist add up, and noise partly cancels. There are two ways to write
-# it. PyTorch keeps the rate outside:
-#
-# $$ u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\, u. $$
-#
-# Others, and many papers, absorb the rate into the velocity $v = \eta u$:
-#
-# $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
-#
-# With a constant rate these are the same. But change $\eta$ from one update to the next. In the first form the whole
-# step changes at once. In the second, $v$ still consists of gradients that were multiplied by the *old* rate.
-#
-# Here is an example. The gradient is always 1, $m$ is 0.9, and the rate is 0.1. After many updates $u$ is 10, and both
-# forms step by 1. Now the rate falls to 0.01. The first form steps by $0.01 \cdot 10 = 0.1$. The second form steps by
-# $0.9 \cdot 1 + 0.01 \cdot 1 = 0.91$, nine times as far. It takes some tens of updates until its steps have come down
-# to 0.1.
-#
-# Goyal et al. 2017 (section 3) therefore correct $v$ when the rate changes, so that the second form does exactly what
-# the first one does. They call this **momentum correction**. How must $v$ be changed?
-
-
-# %% exercise="momentum_correction"
-def momentum_correction(
-    weight: float, velocity: float, gradient: float, momentum: float, old_rate: float, new_rate: float
-) -> list[float]:
-    """One update of the second form at a change of the rate, corrected: the new weight and the new velocity."""
-    ### BEGIN SOLUTION
-    velocity = momentum * velocity * new_rate / old_rate + new_rate * gradient
-    return [weight - velocity, velocity]
-    ### END SOLUTION
-
-
-# %% [markdown]
-# A check that you can do yourself: on a parabola, with a rate that changes twice, yours must go exactly where PyTorch
-# goes.
-
-# %%
-rates = [0.1] * 5 + [0.8] * 5 + [0.05] * 5
-weight = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
-optimizer = torch.optim.SGD([weight], lr=rates[0], momentum=0.9)
-mine, velocity, old = 1.0, 0.0, rates[0]
-for new in rates:
-    mine, velocity = momentum_correction(mine, velocity, 0.5 * mine, 0.9, old, new)
-    old = optimizer.param_groups[0]["lr"] = new
-    weight.grad = 0.5 * weight.detach()
-    optimizer.step()
-print(f"PyTorch: {weight.item():.12f}   yours: {mine:.12f}")
-
-# %% [markdown]
-# Now a network: the small ResNet, one worker, batches of 128 images, five seeds. After 200 updates the rate is
-# multiplied by eight, or divided by eight. 60 more updates follow.
-#
-# **What to look at:** the length of each update, divided by its mean length before the change. So 1 means: as before.
-# Which line follows the rate at once? And where does the other one take longer to adapt: after the fall or after the
-# rise? Then the third panel: does the *loss* notice?
-
-# %%
-result = saved("C24")
-
-# %% [markdown]
-# After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for some tens of
-# updates, and the benefit of the lower rate comes late. We see it in the numbers: after the fall, the loss is higher
-# without correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise,
-# no difference of the loss was seen.
-#
-# What it means for your programs:
-#
-# - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's running means do not either.
-# - Where the rate *is* absorbed (Keras's SGD, Caffe2), the correction is a matter of one update. Horovod's
-#   callbacks for Keras do it by multiplying the momentum by new rate / old rate for just that update.
-# - A warmup that climbs a little each update changes the rate by a small factor each time. There is little to correct.
-#
-# ## A recipe
-#
-# 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
-#    running statistics.
-# 2. Write the schedule in epochs: a warmup over the first quarter of a short run, and then a decay to zero.
-# 3. Search the peak rate on a grid, from the base rate to $K$ times the base rate. If the best rate is the last of the
-#    grid, go on.
-# 4. Clip the gradient of all weights together, after the exchange: if it is longer than a limit, scale it down to the
-#    limit. Notebook 04 says how this is done with Horovod, and notebook 07 shows what it brings.
-# 5. Compare with LAMB at a searched rate, with the same warmup and decay.
-# 6. Choose rates on validation images. Then compare several seeds on test images, and count the updates. Two techniques
-#    can do the same job. Warmup and clipping, for example, may both prevent the spike. If you remove one of them,
-#    nothing changes, because the other one still protects you. So also try without both.
-#
-# ## What breaks without it
-#
-# | technique | what breaks without it | how you notice | what we measured |
-# | --- | --- | --- | --- |
-# | batch normalisation, running statistics averaged | the saved network is not the one that was tested | rank 0's accuracy differs from the reported one | not measured (local or synchronised statistics: no difference from 32 images on each worker) |
-# | scaled rate | each image counts less | more workers end lower at equal epochs | SGD, lower rate: {{c31_low_base}} % become {{c31_low_scaled}} %; higher rate: {{c31_high_base}} % become {{c31_high_scaled}} %, because eight times this rate is too high |
-# | warmup | the first updates overshoot | the loss rises far above that of guessing | Adam: {{c31_adam_scaled}} % become {{c31_adam_warm}} % with warmup; SGD, higher rate: {{c31_high_scaled}} % become {{c31_high_warm}} %; lower rate: {{c31_low_scaled}} % and {{c31_low_warm}} % |
-# | momentum correction (not needed in PyTorch) | the old rate lives on in the velocity | after a fall of the rate the steps stay too long | a higher loss after the fall |
-# | LARS, LAMB | one layer may limit the rate of all | compare with a searched rate of SGD or Adam | notebook 07 |
-#
-# ### Which technique is missing?
-#
-# Four programs train with eight workers and a base rate of 0.1. The numbers are made up, but each case is a common one.
-# Write down for each program which technique is missing, or done twice.
+# Four programs train with eight workers and a base rate of 0.1. The numbers are made up. In each program one technique
+# is missing, or is done twice. Write down which one.
 #
 # | | rate at updates 0, 50 and 500 | training loss at updates 0, 10 and 500 | accuracy that was printed, and that of the saved network |
 # | --- | --- | --- | --- |
@@ -495,8 +414,8 @@ result = saved("C24")
 #
 # <details><summary>Program B</summary>
 #
-# The rate is not scaled. Nothing breaks, but each image counts an eighth of what it counts with one worker. Search for
-# a higher rate.
+# The rate is not scaled. Nothing breaks, but each image moves the weights only an eighth as far as with one worker.
+# Search for a higher rate.
 #
 # </details>
 #
@@ -514,67 +433,61 @@ result = saved("C24")
 #
 # </details>
 #
-# ### A list of what goes wrong
+# ## A recipe
 #
-# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of their
-# paper is a list of things that go wrong silently. If several workers train worse than one, check it line by line.
+# 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
+#    running statistics.
+# 2. Write the schedule in epochs: a warmup over the first quarter of a short run. Then the rate falls to zero.
+# 3. Search the peak rate from the base rate on, until both neighbours of the best one are worse. It often lies below
+#    $K$ times the base rate.
+# 4. Clip after the exchange. Take the gradient of all weights together. If it is longer than a limit, scale it down to
+#    the limit. Notebook 04 says how this is done with Horovod, and notebook 07 shows what it brings.
+# 5. Compare with LAMB at a searched rate, with the same warmup and decay.
+# 6. Choose rates on validation images. Then compare several seeds on test images, and count the updates. Remove
+#    techniques one at a time, and then two together: warmup and clipping may both prevent the same spike.
 #
-# <details><summary>The corrections of "ImageNet in 1 hour", as one checklist</summary>
+# ## What breaks without it
 #
-# | | do | because | claim, notebook |
-# | --- | --- | --- | --- |
-# | rate | base rate times $K$ (we search between the base rate and this one) | each image keeps its influence | C20, 05 |
-# | warmup | climb from the base to the scaled rate over the first epochs | the early gradient turns too fast | C31, here |
-# | momentum | correct the velocity when the rate changes, if it has absorbed the rate | or the old rate lives on | C24, here |
-# | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones (our own addition); its last scale in a residual block starts at 0 (our small network does not do this) | the loss then does not depend on $K$, and blocks begin as identities | C30, here |
-# | aggregation | each worker has $n$ images: divide the sum of the workers' losses by $Kn$, not by $n$; sum once, average once | or the rate is scaled twice | C01 in 03, C23 in lab 13 |
-# | weight decay | scale the rate, not the loss | a factor on the loss alone makes the weight decay weaker beside it | C23, lab 13 |
-# | shuffling | one shuffle an epoch for all, divided among the workers | or some images come often and others never | C25, lab 13 |
+# | technique | what breaks without it | how you notice |
+# | --- | --- | --- |
+# | batch normalisation, running statistics averaged | the saved network is not the one that was tested | rank 0's accuracy differs from the reported one |
+# | scaled rate | each image moves the weights less | more workers end lower at equal epochs |
+# | warmup | the first updates overshoot | the loss rises far above that of guessing |
+# | LARS, LAMB | one layer may limit the rate of all | compare with a searched rate of SGD or Adam |
 #
-# </details>
+# Goyal et al. 2017 also list mistakes that give no error message. Lab 16 has their checklist.
 #
 # ## Summary
 #
-# - With $K$ workers there are fewer updates. Most techniques here let an update go further before training breaks.
+# - With $K$ workers there are fewer updates. The techniques here let an update go further.
 # - Batch normalisation needs two decisions: whose statistics train (local is the default), and whose are saved (average
 #   them).
-# - Warmup bridges a bad beginning, and often lets you use a larger peak rate (Kalra and Barkeshli 2024,
-#   arXiv:2406.09405). It does not help at every rate.
-# - Momentum correction concerns optimizers whose velocity has absorbed the rate. PyTorch's has not.
-# - LARS and LAMB make each layer's step a share of its weights, by the trust ratio. They are another meaning of "rate",
-#   and have to be compared with optimizers that were tuned as well.
+# - Warmup makes the first spike of the loss lower. It does not repair every rate.
+# - Search the rate from the base rate on, until half and twice the best one are worse.
+# - LARS and LAMB make each layer's step a share of its weights. Compare them with optimizers that are tuned as well.
 #
 # The lines to keep:
 #
 # ```python
 # rate = base_rate * warmup_factor(update, warmup, hvd.size())
 # hvd.grouped_allreduce_(running_statistics(net))  # once an epoch
-# step = rate * (weights.norm() / direction.norm()) * direction  # LAMB, for each layer
+# step = rate * (w.norm() / d.norm()) * d  # LAMB, for each layer: d is Adam's direction plus weight decay
 # ```
 #
 # ## Questions
 #
 # <details><summary>A colleague adds warmup and the loss still spikes, only later. What do you tell them?</summary>
 #
-# That there are three things to try. A longer warmup may get through, because the loss becomes less steep while the
-# rate climbs. Clipping the gradients may cut off the spike. If neither helps, lower the rate that warmup leads up to.
+# There are three things to try. A longer warmup may help, because the loss becomes less steep while the rate climbs.
+# Clipping the gradients may cut off the spike. If neither helps, take a lower peak rate.
 #
 # </details>
 #
 # <details><summary>You multiply all weights of a convolution by 10, and batch normalisation follows it. What changes for
 # SGD, and what for LAMB?</summary>
 #
-# The network's output does not change: the normalisation divides the 10 out. Its gradient with respect to these weights
-# is a tenth. So SGD's step relative to the weights shrinks a hundred times. LAMB's step is a share of the weights: it
-# is ten times as long, and relative to them the same.
-#
-# </details>
-#
-# <details><summary>Rank 0 saves the model right after the last update. The accuracy measured on rank 0 during training
-# was averaged over all workers. Why can the saved file do worse or better than reported?</summary>
-#
-# With local batch normalisation every worker has running statistics of its own. If they are not averaged before
-# evaluation, each worker evaluated its shard of the test images with its own network, and the mean of these accuracies
-# is not that of rank 0's network.
+# The network's output does not change: the normalisation divides the 10 out. The gradient of these weights becomes ten
+# times smaller, and the weights are ten times larger. So SGD's step is a hundred times smaller as a share of the
+# weights. LAMB's step is the same share as before.
 #
 # </details>

@@ -173,26 +173,49 @@ print(f"benchmarks/methods/hessian.py finds {largest_eigenvalue(lambda v: matrix
 
 # %% [markdown]
 # Our function stops as soon as a product changes the estimate by less than one per cent. So its answer is a little
-# smaller than the true one. This is exact enough to compare networks. Lesson 05 shows what it finds for them.
+# smaller than the true one. This is exact enough to compare networks.
 #
-# ### What a comparison leaves open
+# ## Do large batches find sharp minima?
 #
-# Lesson 05 names three things to keep in mind. Here are two more, and the reason for one of them.
+# Keskar et al. 2016 (arXiv:1609.04836) reported that large batches end in sharp minima, and that these networks do
+# worse on new images. Perhaps the question is not how far training got. Perhaps it is where it ended.
 #
+# One worker and eight train the small ResNet with 32 images each, with five seeds, for 12 epochs. (For equal updates,
+# eight workers train for 96.) There are only 2,048 training images, without distortions, so that they can come near a
+# minimum at all. In these measurements the network is in evaluation mode, so batch normalisation uses its running
+# statistics. We measure the large batch twice: at equal epochs and at equal updates.
+#
+# **What to look at:** the eigenvalues (one point for each seed, on a logarithmic axis) from left to right. Then the
+# training loss of each, in the caption. On the right, the test accuracy: does it come back at equal updates?
+
+# %%
+result = saved("C29")
+
+# %% [markdown]
+# Does the large batch do worse on new images because its minimum is sharper? This figure cannot say so. Five things to
+# keep in mind, because this claim is quoted more often than it is tested:
+#
+# - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
+#   predicted probabilities. They go to zero as the network becomes sure of its training images. At equal epochs the
+#   large batch has the higher training loss ({{c29_loss_epochs}} against {{c29_loss_small}}), so a part of its
+#   sharpness is only this. At equal updates it has the lower loss ({{c29_loss_updates}}), and is still
+#   {{c29_times_updates}} times as sharp. So at equal updates, this cannot be the reason.
+# - **The large batch may not have arrived.** At equal epochs it has made fewer updates, so it may still be on its way
+#   to a minimum. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch trains
+#   longer. Here most of the sharpness goes away, and the accuracy does not come back: it is {{c29_epochs}} % at equal
+#   epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch.
+# - **It depends on the images.** In the first experiment of lesson 05, equal updates healed everything. There the
+#   images are shifted and mirrored at random, and are never learnt by heart.
 # - **Sharpness depends on the rate.** A large rate cannot rest in a very steep valley: it jumps from one side to the
-#   other, and out. Gradient descent with all images and the rate $\eta$ cannot stay where the largest eigenvalue is much
-#   above $2/\eta$. (With momentum $m$ the limit is $2(1+m)/\eta$.) For much of training it stays near this limit (Cohen
-#   et al. 2021, arXiv:2103.00065). Noise shakes a small batch out of steep places even sooner. All runs of lesson 05
-#   have one rate, so they cannot tell what another rate would do.
+#   other, and out. Gradient descent with all images and the rate $\eta$ cannot stay where the largest eigenvalue is
+#   much above $2/\eta$. (With momentum $m$ the limit is $2(1+m)/\eta$.) For much of training it stays near this limit
+#   (Cohen et al. 2021, arXiv:2103.00065). All runs here have one rate, so they cannot tell what another rate would do.
 # - **Sharpness depends on how you write the network.** With ReLU, multiply one layer by 10 and divide the next by 10.
 #   The function is the same, and the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). Batch normalisation has
-#   the same effect: the weights before it can grow, the function stays, and the eigenvalue falls. So sharpness can
-#   accompany bad generalisation without being its cause.
-# - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
-#   predicted probabilities. They go to zero as the network becomes sure of its training images. That is why lesson 05
-#   prints the training losses beside the eigenvalues.
+#   the same effect. So sharpness can accompany a low accuracy without being its cause.
 #
-# In these measurements the network was in evaluation mode, so batch normalisation used its stored statistics.
+# Others did not find the effect. Shallue et al. 2018 (arXiv:1811.03600) trained many networks with searched rates. They
+# write: "we find no evidence that larger batch sizes degrade out-of-sample performance".
 #
 # ## Summary
 #

@@ -31,8 +31,8 @@
 # | $w$ | the weights | 01, 05, 06 |
 # | $g$ | a gradient of the loss | all |
 # | $\eta$ | the learning rate | 01, 05, 06 |
-# | $m$, $v$ | the momentum and the velocity | 05, 06 |
+# | $m$, $v$ | the momentum and the velocity | 15, 16 |
 # | $\lambda$ | the weight decay | 06, 13 |
 # | $t_0$, $c$ | the fixed time of an update, and the time for each image of its batch | 02, 14 |
-# | $\alpha$, $\beta$ | the latency of a message, and the time for each byte | 03, 09, 14 |
-# | $\gamma$ | the time in which the workers agree on an exchange | 09 |
+# | $\alpha$, $\beta$ | the latency of a message, and the time for each byte | 03, 14, 20 |
+# | $\gamma$ | the time in which the workers agree on an exchange | 20 |

@@ -491,6 +491,7 @@ LONG = (
     "13_lab_of_lesson_03",
     "14_lab_of_lesson_04",
     "15_lab_of_lesson_05",
+    "16_lab_of_lesson_06",
     "20_lab_of_lesson_10",
 )
 LESSONS = [

@@ -194,7 +194,7 @@ CLAIM = Claim(
     statement="When the rate changes, a velocity that has absorbed the rate needs a correction: without it there is a "
     "transient.",
     source="S3",
-    lesson="06_techniques",
+    lesson="16_lab_of_lesson_06",
     variants=VARIANTS,
     seeds=5,
     settings={"batch_size": 128, "before": 20, "change": 200, "after": 60, "test_images": 2000},

@@ -71,7 +71,7 @@ def test_the_key_decides_all_test_cases(id: str):
 
 
 def test_a_hidden_test_case_is_no_public_one():
-    drawn_wholly = {"squared_error", "step_time", "compare_arms", "momentum_correction", "updates_made"}
+    drawn_wholly = {"squared_error", "step_time", "compare_arms", "updates_made"}
     for id in ("average_gradients", "ring_step", "noise_scale", "trust_ratio", "bug_zoo", *drawn_wholly):
         public = [str(call) for call in test_cases.public(id).calls]
         assert not set(public) & {str(call) for call in test_cases.draw(exercises.get(id), "a key").calls}
@@ -130,9 +130,9 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("compare_arms", "unchecked", [1, 1, 2, 0]),
         ("compare_arms", "pooled", [1, 1, 1, 1]),
         ("compare_arms", "standard deviation", [0.33, 1, 1, 1]),
-        ("momentum_correction", "uncorrected", [1, 0, 1]),
-        ("momentum_correction", "both", [1, 0, 0]),
-        ("momentum_correction", "outside", [0, 0, 0]),
+        ("rates_to_try", "only the tried", [1, 0, 1]),
+        ("rates_to_try", "only higher", [0, 1, 0.75]),
+        ("rates_to_try", "newest", [1, 0.5, 0.25]),
         ("effective_batch", "always", [1, 1, 0]),
         ("effective_batch", "seeds alone", [0.5, 1, 2]),
         ("effective_batch", "both", [0.5, 0, 2]),
@@ -246,17 +246,13 @@ def test_the_squared_error_is_that_of_drawn_batches():
     assert exercises.get("squared_error").reference(gradients, 2) == pytest.approx(measured)
 
 
-def test_momentum_correction_does_what_pytorch_does_when_the_rate_changes():
-    weight = torch.nn.Parameter(torch.tensor(1.0, dtype=torch.float64))
-    optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
-    ours, velocity, old = 1.0, 0.0, 0.1
-    for rate, gradient in ((0.1, 2.0), (0.4, -1.0), (0.4, 3.0), (0.04, 0.5)):
-        optimizer.param_groups[0]["lr"] = rate
-        weight.grad = torch.tensor(gradient, dtype=torch.float64)
-        optimizer.step()
-        ours, velocity = exercises.get("momentum_correction").reference(ours, velocity, gradient, 0.9, old, rate)
-        old = rate
-        assert ours == pytest.approx(weight.item())
+def test_a_search_ends_where_both_neighbours_are_worse():
+    """Accuracy is highest at a rate of 0.64, and the search begins at 0.01. It trains with each rate once."""
+    new, tried = [0.01], {}
+    while new:
+        tried |= {rate: -abs(math.log2(rate / 0.64)) for rate in new}
+        new = exercises.get("rates_to_try").reference(list(tried), list(tried.values()))
+    assert list(tried) == [0.01, 0.005, *(0.01 * 2**step for step in range(1, 8))]
 
 
 def test_the_ring_sends_what_its_steps_send():

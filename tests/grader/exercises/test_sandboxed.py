@@ -128,10 +128,15 @@ def compare_arms(a, b):
     ahead = (s.mean(a) - s.mean(b)) / error
     return "a is higher" if ahead > 2 else "b is higher" if ahead < -2 else "no difference seen"
 """,
-    "momentum_correction": """
-def momentum_correction(w, v, g, m, old, new):
-    u = m * v / old + g  # as if the rate were outside
-    return w - new * u, new * u
+    "rates_to_try": """
+def rates_to_try(rates, accuracies):
+    best, _ = max(zip(rates, accuracies), key=lambda pair: pair[1])
+    new = []
+    if best / 2 not in rates:
+        new.append(best / 2)
+    if best * 2 not in rates:
+        new.append(best * 2)
+    return new
 """,
     "effective_batch": """
 def effective_batch(workers, batch, sharded, same_seed):
@@ -266,12 +271,11 @@ def compare_arms(a, b):
     gap = a.mean() - b.mean()
     return np.array("no difference seen") if gap ** 2 <= 4 * square else "ab"[int(gap < 0)] + " is higher"
 """,
-    "momentum_correction": """
-import torch
-def momentum_correction(weight, velocity, gradient, momentum, old_rate, new_rate):
-    w, v = torch.tensor([weight]), torch.tensor([velocity])
-    v.mul_(momentum).mul_(new_rate).div_(old_rate).add_(torch.tensor([gradient]), alpha=new_rate)
-    return torch.cat([w - v, v])
+    "rates_to_try": """
+import numpy as np
+def rates_to_try(rates, accuracies):
+    near = np.array(rates)[np.argmax(accuracies)] * np.array([0.5, 2])
+    return near[~np.isin(near, rates)]
 """,
     "effective_batch": """
 def effective_batch(workers, batch, sharded, same_seed):
@@ -378,7 +382,7 @@ import numpy as np
 def compare_arms(a, b):
     return "a is higher" if np.mean(a) > np.mean(b) else "b is higher"
 """,
-    "momentum_correction": PLAIN["momentum_correction"].replace("v / old", "v / new"),
+    "rates_to_try": PLAIN["rates_to_try"].replace("if best / 2 not in rates", "if False"),
     "effective_batch": PLAIN["effective_batch"].replace("and not sharded", "or sharded"),
     "updates_made": PLAIN["updates_made"].replace("range(0, shard, batch)", "range(shard // batch)"),
     "worth_having": PLAIN["worth_having"].replace("gamma + ", ""),
@@ -393,7 +397,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
         "average_gradients": 1.33, "ring_step": 0.5, "ring_plan": 3.5, "noise_scale": 0, "warmup_factor": 1.75,
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
         "squared_error": 0.33, "step_time": 0, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
-        "momentum_correction": 2, "effective_batch": 3, "updates_made": 2, "worth_having": 2,
+        "rates_to_try": 1.75, "effective_batch": 3, "updates_made": 2, "worth_having": 2,
         "bytes_on_each": 0,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
@@ -403,7 +407,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     assert "not by N - 1" in advice["squared_error"][1] and "exchanged" in advice["step_time"][1]
     assert "slowest decides" in advice["pipeline_rate"][1] and "first half" in advice["traffic"][1]
     assert "one worker's epochs" in advice["rate_at"][2] and "two standard errors" in advice["compare_arms"][1]
-    assert "still has the old rate" in advice["momentum_correction"][1]
+    assert "look at half of the best rate" in advice["rates_to_try"][1]
     assert "does not make shards alike" in advice["effective_batch"][0] and "round up" in advice["updates_made"][1]
     assert "agreeing is missing" in advice["worth_having"][1]
     assert "Adam keeps two numbers" in advice["bytes_on_each"][0]
