@@ -37,6 +37,9 @@ def show_update(update: list[Event]) -> None:
         elif event.phase in LOOKS:
             colour, width, _ = LOOKS[event.phase]
             ax.hlines(tensors.index(event.tensor), begin, end, colors=colour, linewidth=width)
+    last = 1000 * (last_announced(update) - start)
+    ax.axvline(last, color=palette.INK, linewidth=1, linestyle="dashed")
+    ax.annotate(" tail", (last, 0), color=palette.INK, fontsize=9, va="center")
     for colour, width, label in LOOKS.values():
         ax.hlines([], 0, 0, colors=colour, linewidth=width, label=label)
     ax.set_yticks(range(len(tensors)), tensors, fontsize=7)
@@ -50,12 +53,19 @@ def show_update(update: list[Event]) -> None:
     )
 
 
+def last_announced(update: list[Event]) -> float:
+    """The time of the last gradient's announcement, in seconds. The first worker that has it announces it."""
+    return max(event.start for event in update if event.phase.startswith("NEGOTIATE"))
+
+
 def _caption(update: list[Event], gradients: int) -> str:
     seconds = max(event.end for event in update) - min(event.start for event in update)
     transfers = sorted((event for event in update if event.phase == "ALLREDUCE"), key=lambda event: event.start)
     exchanges = 1 + sum(later.start >= earlier.end for earlier, later in pairwise(transfers))
     waiting = sum(event.seconds for event in update if event.phase.startswith("NEGOTIATE")) / gradients
+    tail = max(event.end for event in update) - last_announced(update)
     return (
         f"One update, as rank 0 saw it. It took {1000 * seconds:.0f} ms. A gradient waited for {1000 * waiting:.0f} ms "
-        f"on average. The {len(transfers)} gradients went out in {exchanges} exchanges."
+        f"on average. The {len(transfers)} gradients went out in {exchanges} exchanges. At the dashed line the "
+        f"last gradient was announced. The tail after it took {1000 * tail:.0f} ms."
     )
