@@ -74,12 +74,12 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # | 03 | Data parallelism by hand | {{minutes_03}} | a parameter server, and a ring all-reduce by your own plan |
 # | 04 | Horovod | {{minutes_04}} | the few lines that turn one worker into many, and how to look inside |
 # | 05 | Why it converges worse | {{minutes_05}} | epochs against updates, rates, and the critical batch size |
-# | 06 | Techniques | {{minutes_06}} | batch norm, scaled rates, warmup, momentum correction, LAMB |
+# | 06 | Techniques | {{minutes_06}} | batch norm, scaled rates, warmup, a search for the rate, LAMB |
 # | 07 | Famous results re-examined | {{minutes_07}} | a published table, rebuilt one factor at a time |
 # | 08 | Assignment | 90 | your own four-worker program, graded by what its workers do |
 # | 09 | Beyond one machine | {{minutes_09}} | several hosts, a worker that dies, and how many workers pay |
 # | 10 | What comes next | {{minutes_10}} | PyTorch's own DDP, techniques for slow links, and larger networks |
-# | 11 to 15, 20 | Labs of lessons 01 to 05, and of 10 | | more experiments, for those who want to see them |
+# | 11 to 16, 20 | Labs of lessons 01 to 06, and of 10 | | more experiments, for those who want to see them |
 # | 98 | Glossary | | every term, with the lesson that explains it |
 # | 99 | References | | every source, once |
 #

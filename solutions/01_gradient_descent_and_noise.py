@@ -14,15 +14,15 @@
 # # 01 Gradient descent and its noise
 #
 # **After this notebook you will be able to** say how far a batch's gradient is from the gradient of all images, predict
-# where SGD ends, measure with a few workers how noisy gradients are, and read from this how large a batch is worth its
-# images.
+# where stochastic gradient descent (SGD) ends, measure with a few workers how noisy gradients are, and decide from this
+# how large a batch is worth its images.
 #
 # **Time:** about {{minutes_01}} minutes, and about one minute of waiting on 2 CPU cores. **Builds on:** 00, and a
 # little PyTorch.
 #
-# Why begin here, in a course about many GPUs? A **worker** is a process that trains on its own share of the images,
-# often with a GPU of its own. Several workers that average their gradients do one thing to the mathematics: they make
-# the batch larger. So much of what surprises people about many GPUs begins with what a batch's size does to a step.
+# A colleague has 64 GPUs. How many of them should share one update? A **worker** is a process that trains on its own
+# share of the images, often with a GPU of its own. When several workers average their gradients, the mathematics sees
+# only one thing: a larger batch. So first ask what a larger batch does to an update.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -43,17 +43,17 @@ torch.manual_seed(seed)
 # ## All the data, or a part of it?
 #
 # A network with weights $w$ has a loss $\ell_i(w)$ for image $i$, and $L(w) = \frac1N \sum_i \ell_i(w)$ for all $N$
-# images. **Gradient descent** goes downhill by all of them:
+# images. **Gradient descent** uses all of them for each update:
 #
 # $$ w \leftarrow w - \eta\, g, \qquad g = \nabla L(w) = \frac1N \sum_{i=1}^{N} \nabla \ell_i(w). $$
 #
 # $\eta$ is the **learning rate**, in this course just the *rate*. **Stochastic gradient descent** (SGD) draws $B$
-# images at random for each update and uses their mean gradient $\hat g$ instead. An update costs $B$ images rather than
+# images at random for each update and uses their mean gradient $\hat g$ instead. So an update needs $B$ images, and not
 # $N$.
 #
-# To see both, take a model with two weights, so that its loss is a surface we can draw. It predicts the brightness of
-# the middle of an image from that of its left and of its right edge. Each brightness is shifted and scaled to mean 0
-# and deviation 1.
+# Take a model with only two weights. Then we can draw its loss as a surface. It predicts the brightness of the middle
+# of an image from the brightness of its left edge and of its right edge. Each brightness is shifted and scaled to mean
+# 0 and standard deviation 1.
 
 # %%
 train, test = load(limit=images)
@@ -64,7 +64,8 @@ inputs, targets = torch.stack([left, right], dim=1), middle
 print("inputs", tuple(inputs.shape), "targets", tuple(targets.shape))
 
 # %% [markdown]
-# With half the mean squared error as the loss, the gradient is one line. The two methods differ in which rows it gets.
+# With half the mean squared error as the loss, the gradient is one line. The two methods differ only in the rows that
+# they give to this function.
 
 
 # %%
@@ -87,31 +88,43 @@ for _ in range(3):
     print("SGD, 8 images   ", descend(lambda: torch.randint(len(targets), (8,))).tolist())
 
 # %% [markdown]
-# Gradient descent gives the same answer each time. SGD gives another one each time, near it. Is it just not finished?
-# It is as finished as it will ever be. Near the minimum $g$ vanishes. But $\hat g$ does not, because a few images never
-# agree exactly. So every update is a small kick, and the slope pulls back. A higher rate makes the kicks larger. A
-# larger batch makes them smaller. In the end kicks and slope balance, and the distance from the minimum $w^*$ stays
-# about the same. Square the distances of many updates, take the mean of the squares, and then its root. ($\mathbb E$
-# stands for a mean.) For small rates this is
+# Gradient descent gives the same answer each time. SGD gives another one each time, near it. Is SGD just not finished?
+# Would more updates help? Decide before you read on.
+#
+# ![](drawings/noise_ball.svg)
+#
+# More updates do not help. At the minimum $g$ is zero, but $\hat g$ is not, because a few images never agree exactly.
+# So every update is a small kick, and the full gradient pulls back. In the end kicks and pull balance. From then on,
+# the distance from the minimum $w^*$ stays about the same.
+#
+# Move the dials. What does a higher rate do to this distance? What does a larger batch do?
+
+# %%
+from lessons import explore
+
+explore("cloud")
+
+# %% [markdown]
+# For small rates, the typical distance is
 #
 # $$ \sqrt{\mathbb E \lVert w - w^* \rVert^2} \approx c\, \sqrt{\eta / B} $$
 #
-# The number $c$ depends on the problem alone. So half the rate and twice the batch have the same effect: the distance
-# becomes $\sqrt 2$ times smaller. The loss near a minimum grows with the square of the distance. So the extra loss is
-# proportional to $\eta / B$, without the root.
+# $\mathbb E$ stands for a mean, here over many updates. The number $c$ depends on the problem alone. Half the rate
+# makes the distance $\sqrt 2$ times smaller. Twice the batch does the same. The loss near a minimum grows with the
+# square of the distance. So the extra loss is proportional to $\eta / B$, without the root.
 #
 # <details><summary>Where does the root come from?</summary>
 #
-# Take a single weight. Let $h$ be the curvature of the loss: it says how quickly the slope changes. Let $\sigma^2$ be
-# the variance of one image's gradient. An update multiplies the distance by $1 - \eta h$, and adds noise of variance
-# $\eta^2 \sigma^2 / B$. The two balance where the variance of the weight is about $\eta \sigma^2 / (2 h B)$. The
-# distance is the root of it. Mandt et al. 2017 (arXiv:1704.04289) treat SGD that way, as a random process that has
-# settled.
+# Take a single weight. Let $h$ be the **curvature** of the loss: it says how quickly the gradient changes. Let
+# $\sigma^2$ be the variance of one image's gradient. An update multiplies the distance by $1 - \eta h$, and adds noise
+# of variance $\eta^2 \sigma^2 / B$. Both effects balance when the variance of the weight is about $\eta \sigma^2 / (2 h
+# B)$. The distance is the root of this variance. Mandt et al. 2017 (arXiv:1704.04289) treat SGD that way, as a random
+# process that has settled.
 #
 # </details>
 #
 # **What to look at:** on the left the two paths. On the right the distance at which SGD stays, for three rates and
-# three batch sizes: do all nine points lie on one line, and is its slope one half?
+# three batch sizes. Do all nine points lie on one line? How steep is it?
 
 # %%
 runs = live("C12", device=device, seed=seed)
@@ -123,35 +136,24 @@ runs = live("C12", device=device, seed=seed)
 result = saved("C12")
 
 # %% [markdown]
-# ![](drawings/noise_ball.svg)
-#
-# Move the dials yourself:
-
-# %%
-from lessons import explore
-
-explore("cloud")
-
-# %% [markdown]
 # Three things to take along.
 #
-# - **Both come near the minimum, at very different prices.** The caption counts the images that each path used. While
-#   the minimum is far away, a rough direction is all you need, and a rough direction is cheap.
-# - **Only the ratio $\eta / B$ matters** for where SGD ends, as long as the rate is small. If four workers make the
-#   batch four times as large and you multiply the rate by four, the noise at the end is what it was. Remember this when
-#   notebook 05 asks whether the rate should grow with the number of GPUs.
-# - **Theory is for small rates.** It lets the rate go to zero. Look at the highest rate on the right: its points tend
-#   to lie above the line. The theory treats steps as if they were infinitely small, and here they are not.
+# - **Both come near the minimum, at very different prices.** The caption counts the images that each path used. Far
+#   from the minimum a rough direction is enough, and it is cheap.
+# - **Only the ratio $\eta / B$ matters** for where SGD ends, as long as the rate is small. Four workers make the batch
+#   four times as large. Multiply the rate by four too, and SGD stays at the same distance. Notebook 05 asks whether you
+#   should.
+# - **The formula is for small rates.** On the logarithmic axes, its line has the slope one half, because of the root.
+#   Look at the highest rate on the right: its points tend to lie above the line.
 
 # %% [markdown]
 # ## How wrong is the gradient of a batch?
 #
-# A question that stands behind many others, in the words of a puzzled user of two GPUs: is an average of gradients not
-# less accurate than "the" gradient?
+# A user with two GPUs asks: is an average of gradients not less accurate than "the" gradient? What would you answer?
 #
 # Look at the formula of $g$ again. "The" gradient *is* an average, over all images. A batch's gradient is an average
-# over fewer. Our model has only two weights, so we can draw the gradient of each image as an arrow:
-#
+# over fewer. Our model has only two weights, so we can draw a gradient as an arrow. Before you run the cell, guess: how
+# much smaller is the cloud for 64 images than the cloud for 8?
 
 # %%
 each = -inputs * targets.unsqueeze(1)  # (N, 2): the gradient of each image where both weights are 0
@@ -168,27 +170,25 @@ show(
 )
 
 # %% [markdown]
-# The arrow is the same in all three panels. The larger the batch, the nearer its gradient is to the tip of the arrow.
-#
-# Now measure how far each image's gradient lies from the mean gradient $g$, square these distances, and average them.
-# This number is the **noise** of a single image. Books write it $\operatorname{tr} \Sigma$: it is the sum of the
-# variances of all coordinates, the trace of the covariance $\Sigma$. The variance of a mean of $B$ independent draws is
-# that of one draw divided by $B$. So
+# The arrow is the same in all three panels. How far from its tip does a batch end? Take the distance of each image's
+# gradient from the mean gradient $g$. Square these distances, and average them. This number is the **noise** of a
+# single image. Books write it $\operatorname{tr} \Sigma$, the trace of the covariance $\Sigma$: the sum of the
+# variances of all coordinates. The mean of $B$ independent draws has a variance $B$ times smaller. So
 #
 # $$ \mathbb E \lVert \hat g - g \rVert^2 = \frac{\operatorname{tr} \Sigma}{B}. $$
 #
-# An epoch is one pass over all images, in a shuffled order.
+# With 64 images the squared error is 8 times smaller than with 8, so the cloud is about $\sqrt 8 \approx 2.8$ times
+# narrower.
 #
 # <details><summary>What if an image comes twice, or cannot come twice?</summary>
 #
-# In an epoch no image comes twice. Then the squared error is smaller still, by the factor $(N - B) / (N - 1)$: with
-# $B = N$ nothing is left to chance. If a batch holds four copies of an image, these four count as one. Four different
-# crops of an image have similar gradients, so they count as more than one, but as less than four.
+# An epoch is one pass over all images, in a shuffled order. In it no image comes twice. Then the squared error is
+# smaller, by the factor $(N - B) / (N - 1)$. A batch of all $N$ images has no error. If a batch holds four copies of
+# one image, these count as one image.
 #
 # </details>
 #
-# Your turn: compute that error from the gradients of all images. No batch has to be drawn for it, because the formula
-# gives it exactly.
+# Your turn: compute that error from the gradients of all images. The formula gives it exactly.
 
 
 # %% exercise="squared_error"
@@ -204,12 +204,12 @@ def squared_error(gradients: list[list[float]], batch: int) -> float:
 
 
 # %% [markdown]
-# Now with a real network. The experiment trains the lessons' small ResNet for a few updates, computes the gradient over
-# all training images, and then the gradients of many batches. Their mean squared distance is drawn in units of
-# $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the gradient itself.
+# Now a real network: the lessons' small ResNet, after a few updates. The experiment computes the gradient over all
+# training images, and then the gradients of many batches. It draws their mean squared distance, divided by $\lVert g
+# \rVert^2$. At 1, the squared error is as large as the squared length of the gradient itself.
 #
-# **What to look at:** if averaging over more images made the gradient worse, the line would rise. If theory is right
-# it falls with slope $-1$. And look where it crosses 1.
+# **What to look at:** does the line rise or fall? Is its slope the one of the formula, $-1$? At which batch size does
+# it cross 1?
 
 # %%
 networks = live("C03", device=device, seed=seed)["gradients"]
@@ -218,43 +218,39 @@ networks = live("C03", device=device, seed=seed)["gradients"]
 result = saved("C03")
 
 # %% [markdown]
-# The answer is the other way round. An average over more images, also over more *workers'* images, is closer to the
-# gradient of all. If two GPUs end at a lower accuracy than one, the accuracy of the averaged gradient is not why.
-# Notebook 05 finds the reasons.
+# The lines fall. An average over more images, also over more *workers'* images, is nearer to the gradient of all. So if
+# two GPUs end at a lower test accuracy than one, the averaging is not why. Notebook 05 finds the reasons.
 #
-# Each line belongs to a network that began with another seed. All lines fall equally fast, because the slope is
-# mathematics. They lie at very different heights, because each is a single moment of one network. A line lies high if
-# the images disagree a lot (a large $\operatorname{tr}\Sigma$), or if the full gradient is short (a small
-# $\lVert g\rVert^2$). The ratio of these two is the most useful number of this notebook, as the next section shows.
+# Each line is one network at one moment. The networks began with different seeds. All lines fall equally fast, as the
+# formula says. Their heights differ. A line lies high if the images disagree a lot (a large $\operatorname{tr}\Sigma$),
+# or if the full gradient is short (a small $\lVert g\rVert^2$). The ratio of these two is the most useful number of
+# this notebook.
 
 # %% [markdown]
 # ## How large may a batch be?
 #
-# A colleague has 64 GPUs. How many of them should share one update? A batch of twice the size gives a better gradient
-# and costs twice as much. When is it worth it? There are two extremes.
+# Back to the colleague with 64 GPUs. A batch of twice the size gives a better gradient and costs twice as much. When is
+# it worth it? There are two extremes.
 #
 # - **Small batches.** The noise is larger than the gradient, so a step goes mostly in a random direction. Its rate must
-#   be low. With twice the images, the squared error is half as large. The rate can be almost twice as high, and the
+#   be low. With twice the images, the squared error is half as large. Then the rate can be almost twice as high, and a
 #   step gains almost twice as much.
-# - **Large batches.** There is hardly any noise left. With twice the images a step gains hardly more.
+# - **Large batches.** There is almost no noise left. With twice the images a step gains almost nothing more.
 #
-# The border is where the noise is as large as the gradient. In the figure above, each line crosses 1 there. This batch
-# size is the **gradient noise scale** $\mathcal B$, in images (McCandlish et al. 2018, arXiv:1812.06162):
+# The border is where the noise of a batch is as large as the gradient: $\operatorname{tr} \Sigma / B = \lVert g
+# \rVert^2$. In the figure above, each line crosses 1 there. This batch size is the **gradient noise scale** $\mathcal
+# B$, in images (McCandlish et al. 2018, arXiv:1812.06162):
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# How much does a step gain? Imagine the loss as a bowl that is equally round in all directions, and let its **curvature**
-# $h$ say how quickly the slope changes. A step with the rate $\eta$ changes the loss in two ways. Downhill it gains
-# $\eta \lVert g \rVert^2$. But the slope changes on the way, and this costs
-# $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$: the longer the step, the more, and noise makes a
-# step longer. The difference is largest at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. There, a step gains the
-# share
+# Now make this exact. Imagine the loss as a bowl that is equally round in all directions. For each batch size, take the
+# best rate. Then a step gains the share
 #
 # $$ \frac{1}{1 + \mathcal B / B} $$
 #
-# of the most that a step can gain. For example, let $\mathcal B$ be 500. A step with 500 images gains half of the most.
-# So if $\mathcal B$ stays the same, the run needs twice as many updates as with very large batches. A step with 50
-# images gains an eleventh, so the run needs 11 times as many. The images that a run uses are its updates times $B$:
+# of the most that a step can gain. (The box below derives it.) Let $\mathcal B$ be 500, and let it stay the same. A
+# step with 50 images gains an eleventh of the most. So the run needs 11 times as many updates as with very large
+# batches. What happens with 500 images, and with 5,000? The images that a run uses are its updates times $B$:
 #
 # | batch | a step gains | updates of a run | images of a run |
 # | ---: | ---: | ---: | ---: |
@@ -262,36 +258,37 @@ result = saved("C03")
 # | 500 | 1/2 | 2 times | 2 times |
 # | 5,000 | 10/11 | 1.1 times | 11 times |
 #
-# <details><summary>Where do the two parts and the best rate come from?</summary>
+# <details><summary>Where does the share come from?</summary>
 #
-# The step is $-\eta\, \hat g$. By the Taylor series, the loss changes by $-\eta\, g \cdot \hat g$ and by
-# $+\frac12 h \eta^2 \lVert \hat g \rVert^2$. On average $\hat g$ is $g$, and the mean of $\lVert \hat g \rVert^2$ is
-# $\lVert g \rVert^2 + \operatorname{tr} \Sigma / B$. These are the two parts. The gain is largest where its derivative by
-# $\eta$ is zero, which gives the rate. With this rate the gain is
+# The step is $-\eta\, \hat g$. Let the curvature $h$ say how quickly the gradient changes. By the Taylor series, a step
+# changes the loss in two ways. Downhill it gains $\eta \lVert g \rVert^2$ on average. But the gradient changes on the
+# way, and this costs $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$ on average. The bracket is
+# the mean of $\lVert \hat g \rVert^2$: noise makes a step longer. The difference is largest where its derivative by
+# $\eta$ is zero. This is at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. With this rate the gain is
 # $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. McCandlish et al. 2018 derive it for any bowl.
 #
 # </details>
 #
-# Now in general. Let $S_{\min}$ be the least number of updates, which very large batches need. Then the updates $S$ of a
-# run, and its images, are
+# In general, let $S_{\min}$ be the number of updates that very large batches need. Then the updates $S$ of a run, and
+# its images, are
 #
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
 #
-# Far below $\mathcal B$, twice the batch halves the updates, and the images stay as many: a perfect bargain. Far above
-# it, twice the batch needs as many updates as before, and so twice the images. At $B = \mathcal B$ you need twice the
-# least number of updates, and twice the least number of images. So this is the **critical batch size**. Below it, your
-# colleague's GPUs save time. Far above it, they burn power for next to nothing.
+# Far below $\mathcal B$, twice the batch means half the updates and the same number of images: a perfect bargain. Far
+# above it, twice the batch means the same number of updates and twice the images. At $B = \mathcal B$ a run needs twice
+# the least number of both. This is the **critical batch size**. Below it, your colleague's GPUs save time. Far above
+# it, they burn power for almost nothing.
 #
 # ### Measuring it with workers
 #
-# To compute $g$ over all images at every update is too expensive, and the gradients of single images are too many to
-# store. But $K$ workers already have what we need. Each has a gradient of its $b$ images. The **all-reduce**, an
-# exchange after which all have the same result, gives the average. This is a gradient of $Kb$ images. On average over
-# many batches the squared length of a batch's gradient is
+# At every update, $g$ over all images costs too much. But $K$ workers already have what we need. Each has a gradient of
+# its own $b$ images. Then an **all-reduce**, an exchange after which all have the same result, gives the average: a
+# gradient of $Kb$ images. Noise makes a gradient longer. On average over many batches its squared length is
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
-# Two batch sizes, two equations, two unknowns. Solve them:
+# Put in $B = b$ and $B = Kb$. These are two equations with two unknowns, $\lVert g \rVert^2$ and $\operatorname{tr}
+# \Sigma$. Solve them, and return their ratio $\mathcal B$.
 
 
 # %% exercise="noise_scale"
@@ -306,32 +303,31 @@ def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big:
 # %% [markdown]
 # ### Does it predict the critical batch size?
 #
-# Now the whole experiment, with both halves independent of each other.
-#
-# 1. Several processes train one small network together. Each computes a gradient on its own images. We record its
-#    squared length, and the squared length of the average.
-# 2. One process trains the same network from the same weights to the same test loss, with several batch sizes. For each
-#    of them it searches for the rate that needs the fewest updates. It tries one rate after the other, until the next
-#    lower one and the next higher one are both worse. Then it fits the formula from above,
-#    $S = S_{\min}(1 + B_{\text{crit}} / B)$. If theory is right, the fitted $B_{\text{crit}}$ and $\mathcal B$ have the
-#    same order of magnitude.
-#
-# **What to look at:** on the left, where the line bends, and whether the dotted line (the noise scale, from the first
-# half) is near the dashed one (from the second). On the right, what the noise scale does while the run goes on.
-#
 # **Guess first.** At the critical batch size a run needs twice as many updates as with very large batches. Which batch
-# size is that, for this small network? Write a number into the next cell.
+# size is that, for a small network? (The 500 above was only an example.) Write a number into the next cell.
 
 # %%
 my_guess = None  # a number of images
+
+# %% [markdown]
+# Now the experiment looks for this number in two independent ways.
+#
+# 1. **From the noise.** Several processes train one small network together. Each computes a gradient on its own images.
+#    We record its squared length, and the squared length of the average. This gives the noise scale $\mathcal B$.
+# 2. **From the updates.** One process trains the same network from the same weights to the same test loss, with several
+#    batch sizes. For each of them it searches for the rate that needs the fewest updates. Then it fits $S = S_{\min}(1
+#    + B_{\text{crit}} / B)$. This gives the critical batch size $B_{\text{crit}}$.
+#
+# **What to look at:** on the left, where does the line bend? Is the dotted line (the noise scale) near the dashed one
+# (the critical batch size)? On the right, what does the noise scale do during the run?
 
 # %%
 result = saved("C28")
 compare("critical_batch", my_guess)
 
 # %% [markdown]
-# The workers of the first half have recorded both squared lengths. Does your function find the noise scale of the
-# figure in them?
+# The workers have recorded both squared lengths. Give them to your function. Does it return the noise scale of the
+# figure?
 
 # %%
 for run in result.runs["noise"]:
@@ -340,8 +336,8 @@ for run in result.runs["noise"]:
     print(f"squared lengths {small:.3f} and {big:.3f}: your function says {yours:.0f} images")
 
 # %% [markdown]
-# What a batch size costs, in the run of the first seed. Follow the last two columns from the top down: from which batch
-# size on do the updates hardly fall any more, while the images grow?
+# What does a batch size cost? Here is the run of the first seed. Read the last two columns from the top down. Where do
+# the updates almost stop falling?
 
 # %%
 sizes, updates = c28.measured(result.runs)
@@ -353,32 +349,26 @@ rows = "\n".join(
 Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n" + rows)
 
 # %% [markdown]
-# How far may you trust it?
+# How far may you trust it? Within a factor of ten, as an order of magnitude.
 #
-# - The noise scale is that of a **round** bowl. Real curvature differs between directions. We leave this out, so the
-#   noise scale can be wrong by a factor. Here the two numbers of the figure, {{c28_critical}} and {{c28_noise}} images,
-#   are not equal, and both are right in their order of magnitude. Expect no more.
+# - Theory assumes a **round** bowl. Real curvature differs between directions, so the noise scale can be wrong by a
+#   factor. The two numbers of the figure are {{c28_critical}} and {{c28_noise}} images: not equal, but near.
 # - The noise scale changes during training. It is small at first, because all images agree on the first thing to learn.
-#   Later it tends to grow, though unsteadily (right panel), because what is left to learn differs from image to image.
-#   What you measure for a run is an average over it.
-# - Both squared lengths must be averaged over many updates *before* you divide. The estimate of $\lVert g \rVert^2$ is
-#   a small difference of two large numbers; from a few batches it can even come out negative. Then the ratio says
-#   nothing.
-# - It is measured with **plain SGD**. The critical batch size is a property of the problem *and* of the optimizer. Adam
-#   has a much larger one than SGD.
-# - It holds with the best rate for each batch size. Keep one rate for all, and other curves come out. Notebook 05
-#   takes that up, and returns to this experiment.
+#   Later it tends to grow, though unsteadily (right panel). What you measure for a run is an average.
+# - Average both squared lengths over many updates *before* you divide. Question 3 asks why.
+# - It is valid for **plain SGD with the best rate for each batch size**. Adam has a much larger critical batch size.
+#   With one rate for all batch sizes, other curves come out. Notebook 05 returns to this.
 
 # %% [markdown]
 # ## Summary
 #
-# - A batch's gradient is right on average. Its squared error is $\operatorname{tr} \Sigma / B$: averaging over more
-#   images, or more workers, makes it more accurate, not less.
-# - SGD does not come to rest. It stays at a distance of about $c \sqrt{\eta / B}$ from the minimum: lower the rate, or
-#   enlarge the batch.
-# - The gradient noise scale $\operatorname{tr} \Sigma / \lVert g \rVert^2$ can be had from lengths of gradients that
-#   data-parallel training computes anyway. It tells the order of magnitude of the critical batch size, up to which
-#   larger batches pay, for SGD.
+# - A batch's gradient is right on average. Its squared error is $\operatorname{tr} \Sigma / B$. More images, or more
+#   workers, make it more accurate, not less.
+# - SGD does not come to rest. It stays at a distance of about $c \sqrt{\eta / B}$ from the minimum. To come nearer,
+#   lower the rate or enlarge the batch.
+# - The gradient noise scale is $\operatorname{tr} \Sigma / \lVert g \rVert^2$. Workers can measure it from lengths of
+#   gradients that they compute anyway. It tells the order of magnitude of the critical batch size of SGD. Up to there,
+#   larger batches pay.
 #
 # The lines to keep:
 #
@@ -389,8 +379,8 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # noise_scale = noise / gradient  # about the critical batch size, in images
 # ```
 #
-# The lab of this lesson is notebook 11. It asks whether a large batch gets stuck where the
-# gradient is zero.
+# The lab of this lesson is notebook 11. It asks: can training with a large batch get stuck at a point where the
+# gradient is zero?
 #
 # **Further reading:** Bottou, Curtis, Nocedal 2018 (arXiv:1606.04838) on what SGD can and cannot do. Zhang and others
 # 2019 (arXiv:1907.04164) on the critical batch size of Adam. Merrill and others 2025 (arXiv:2505.23971) doubt that the
@@ -400,29 +390,28 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # <details><summary>Question 1: you lower the rate by a factor of 10 near the end of training, and the training loss
 # suddenly falls. Why so suddenly?</summary>
 #
-# SGD had settled at its distance from the minimum, about $c \sqrt{\eta / B}$. With the lower rate that distance is
-# smaller: the kicks are weaker, and the slope pulls the weights in. In steep directions, where gradients also tend to
-# scatter most, that takes few updates even at the lower rate, hence the sudden fall; in flat ones it goes on slowly.
-# The loss was not stuck for lack of direction but held up by noise. A larger batch at the same rate would have had the
-# same effect.
+# SGD had settled at its distance from the minimum, about $c \sqrt{\eta / B}$. With the lower rate the kicks are weaker,
+# and the full gradient pulls the weights in. In steep directions this takes few updates, even at the lower rate.
+# Gradients also tend to scatter most there. So the loss falls suddenly. In flat directions it goes on slowly. A larger
+# batch at the same rate would have had the same effect.
 #
 # </details>
 #
 # <details><summary>Question 2: a colleague measures a noise scale of 500 images and plans to train with 64 GPUs of 256
 # images each. What do you expect?</summary>
 #
-# The global batch is $64 \cdot 256 = 16384$ images, more than 30 times the noise scale. By $S = S_{\min}(1 +
-# \mathcal B/B)$ the run needs about 3 % more updates than the least possible, and by $SB = S_{\min}(B + \mathcal B)$
-# over 30 times the images. Four GPUs would need about one and a half times the updates of 64, on a sixteenth of the
-# hardware. But ask when it was measured: late in training the noise scale is larger, and the large batch less wasteful.
+# The global batch (of all GPUs together) is $64 \cdot 256 = 16384$ images, more than 30 times the noise scale. The run
+# needs about 3 % more updates than the least possible, but over 30 times the images. Four GPUs would need about one and
+# a half times the updates of 64, on a sixteenth of the hardware. But ask when the noise scale was measured. Late in
+# training it is larger, and the large batch wastes less.
 #
 # </details>
 #
 # <details><summary>Question 3: with the noise scale at 1,000, you estimate it once, from two batches of 8 and 16
 # images. What is wrong with that?</summary>
 #
-# Both lengths are almost all noise: $\lVert g \rVert^2$ is one part in 126 of the squared length at 8 images, one in
-# 64 at 16. Their difference hardly knows it, and a single pair of batches may well give a negative estimate. Take batch
-# sizes nearer to the noise scale and further apart, and average over many updates before dividing.
+# Both lengths are almost all noise. $\lVert g \rVert^2$ is one part in 126 of the squared length at 8 images, and one
+# in 64 at 16. A small random error in a length is larger than that. So the estimate may well be negative. Take batch
+# sizes that are nearer to the noise scale and further apart. Average over many updates before you divide.
 #
 # </details>

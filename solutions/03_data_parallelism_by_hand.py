@@ -13,15 +13,15 @@
 # %% [markdown]
 # # 03 Data parallelism by hand
 #
-# **After this notebook you will be able to** average gradients correctly, also over unequal shards; average gradients
-# on real processes in two ways, by a parameter server and by a ring whose steps you have planned; and count the bytes
-# that each worker sends.
+# **After this notebook you will be able to** average gradients correctly, also when the workers have different numbers
+# of images; average them on real processes, by a parameter server and by a ring that you have planned; and count the
+# bytes that each worker sends.
 #
 # **Time:** about {{minutes_03}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 01 (the noise
 # of a gradient) and 02 (the training loop of one worker).
 #
-# Horovod does all of this for you from notebook 04 on. If you have done it once by hand, you know what its few lines
-# decide.
+# From notebook 04 on, Horovod does all of this in a few lines. If you have done it once by hand, you know what these
+# lines do.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -46,10 +46,12 @@ from lessons import compare, explore, live, saved, torchrun
 # One processor works through its images one after the other. Two processors can each take half of them, at the same
 # time. Is the training then twice as fast?
 #
-# In the next experiment each worker has one core of this machine for itself. Think of the core as its GPU. First one
-# worker trains alone on one core. Then two workers train on two cores, and exchange their gradients in each update.
+# A **worker** is one running copy of the training program. Here each worker has one core of this machine for itself.
+# Think of the core as its GPU. First one worker trains alone. Then two workers train, and exchange their gradients in
+# each update. Each worker has a batch of 64 images.
 #
-# **Guess first.** How many images will two workers manage while one manages 100? Write a number into the next cell.
+# **Guess first.** One worker alone trains on 100 images. On how many do two workers train together, in the same time?
+# Write a number into the next cell.
 
 # %%
 my_guess = None  # a number of images, such as 100
@@ -65,14 +67,12 @@ result = saved("cores")
 compare("two_workers", my_guess)
 
 # %% [markdown]
-# In the saved experiment, two workers manage {{cores_weak}} images while one manages 100, if each keeps a batch of 64
-# images. This is called **weak scaling**. They gain less if they share one batch of 64, so that each has only 32. This
-# is called **strong scaling**: the exchange takes as long as before, and there is less to compute between two
-# exchanges. The dashed line is a prediction for four and eight workers, each with a core of its own.
+# In the saved experiment they manage {{cores_weak}}. This is **weak scaling**: each worker keeps its batch of 64. In
+# **strong scaling** the workers share one batch of 64. Then each has less to compute, but the exchange takes as long as
+# before. So they gain less. The dashed line is a prediction for four and eight workers, each with a core of its own.
 #
-# In most other experiments of this course, one worker already uses all cores, because that is how you would train on
-# this machine. Two workers then share these cores, so they cannot be faster. Such times say nothing about workers that
-# have a GPU each.
+# In most other experiments of this course, one worker already uses all cores. Two workers must share them, so they
+# cannot be faster. Such times say nothing about workers that have a GPU each.
 #
 # ## The loop in four steps
 #
@@ -85,27 +85,16 @@ compare("two_workers", my_guess)
 # 3. Give your gradient to the others, and get the mean of all gradients.
 # 4. Change your weights with this mean.
 #
-# All start equal, and all apply the same change. So they stay equal, and nobody has to send weights during the
-# training. This is called **data parallelism**. Step 3 is the only one that makes the training distributed, and most of
-# this notebook is about it.
+# All start equal, and all apply the same change. So they stay equal, and nobody has to send weights. This is called
+# **data parallelism**. Step 3 is the only distributed step. Most of this notebook is about it.
 #
 # ## What should come out?
 #
-# There are $K$ workers. Worker $r$ has a batch of $n_r$ images, and their mean gradient is $g_r$. What is the mean
-# gradient of the images of all workers together? Each $g_r$ is the mean of $n_r$ gradients, so $n_r\, g_r$ is their
-# sum. We add up these sums, and divide by the number of all images:
+# There are $K$ workers. The images of a worker are its **shard**. Worker $r$ has $n_r$ images of its shard in its
+# batch, and their mean gradient is $g_r$. You want the mean gradient of all images together. But you have only the
+# $g_r$ and the counts $n_r$.
 #
-# $$g = \frac{\sum_r n_r\, g_r}{\sum_r n_r}.$$
-#
-# This is right under two conditions:
-#
-# 1. **The counts are used as weights, or they are all equal.** If they are equal, $g$ is the plain mean of the $g_r$.
-# 2. **The gradient of an image does not depend on how the images are divided among the workers.**
-#
-# Then **$K$ workers with $n$ images each compute what one worker computes with the same $Kn$ images.** The two results
-# differ only by rounding.
-#
-# We begin with the first condition. Write the mean that is right for any counts.
+# Write the mean that is right for any counts. A hint: if you know the mean of $n_r$ gradients, what is their sum?
 
 
 # %% exercise="average_gradients"
@@ -118,10 +107,9 @@ def average_gradients(gradients, counts):
 
 
 # %% [markdown]
-# Now we try it with real images. Three shards have 96, 24 and 8 images. We join their three gradients in two ways: by
-# the mean of the three means, and by your weighted mean. Then we compare both with the gradient of all 128 images in
-# one piece. (The first 1,000 numbers of each gradient are enough for that.) The network is a small ResNet without batch
-# normalisation. (It comes from a public course, the "bootcamp" in its name.)
+# Now we try it with real images. Three workers have 96, 24 and 8 images. We join their gradients in two ways: by the
+# mean of the three means, and by your weighted mean. We compare both with the gradient of all 128 images in one piece.
+# The network is a small ResNet.
 
 
 # %%
@@ -138,30 +126,59 @@ net, counts = BootcampResNet(), [96, 24, 8]
 parts = torch.arange(sum(counts)).split(counts)
 mine = torch.stack([gradient(net, *train.batch(part))[1] for part in parts])
 _, together = gradient(net, *train.batch(torch.cat(parts)))
-weighted = torch.tensor(average_gradients(mine[:, :1000].tolist(), counts))
+weighted = torch.tensor(average_gradients(mine[:, :1000].tolist(), counts))  # the first 1,000 numbers are enough
 for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighted)):
     away = (found - together[:1000]).norm() / together[:1000].norm()
     print(f"{name}: {away:.1e} away, relative to the gradient's length")
 
 # %% [markdown]
-# A distance of 1 would be as long as the gradient itself. So the mean of means is far from right. Your weighted mean is
-# right up to rounding.
+# Here 0 is perfect, and 1 is as bad as a gradient of zeros. Your weighted mean is right up to rounding. The mean of
+# means is far off. Here is the right mean as a formula. $n_r\, g_r$ is the sum of the gradients of worker $r$, so
+#
+# $$g = \frac{\sum_r n_r\, g_r}{\sum_r n_r}.$$
+#
+# If all counts are equal, this is the plain mean.
+#
+# ### Shards that do not divide evenly
+#
+# 50,000 images do not divide among 3 workers: two are left over. And the last batch of an epoch is often short. What
+# happens if one worker has fewer images, and we take the plain mean all the same?
+#
+# Here four workers share a batch. Three have 16 images each, and the last one has fewer. The images are *shuffled*, or
+# *sorted* by their class. The left panel shows the error of one batch. For the right panel, we average the gradients of
+# several batches first. Random errors then cancel each other. An error that always points in the same direction, a
+# *bias*, stays. **Guess first:** which order leaves a bias?
+
+# %%
+result = saved("C02")
+
+# %% [markdown]
+# The plain mean gives the small shard too much weight. If the data are shuffled, it holds other images each time. So
+# this is only more noise. If the data are sorted, it holds images of the last classes each time. Then these classes
+# pull every update in their direction.
+#
+# There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
+# for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
+#
+# A test of the trained network needs no equal shards. Add up the *counts of correct answers*, and divide once by the
+# number of all images.
 #
 # ### On real workers: is it exact?
 #
-# In the next run, real workers average their gradients by Horovod, the library of lesson 04. They compute in double
-# precision, so that rounding cannot hide a mistake. One process computes the gradient of all their images. There are
-# three networks:
+# Do $K$ workers with $n$ images each compute what one worker computes with the same $Kn$ images? In the next run, real
+# workers average their gradients by Horovod, the library of lesson 04. One process computes the gradient of all their
+# images.
 #
-# - the small ResNet without normalisation,
-# - the same network with batch normalisation, a layer that you find in most networks,
-# - the same network with batch normalisation whose statistics are averaged over the workers, too.
+# Many networks use **batch normalisation**. It takes the numbers that a layer computes for all images of a batch. It
+# subtracts their mean, and divides by their standard deviation. These two are its *statistics*. We compare three
+# networks:
 #
-# Batch normalisation takes the numbers that a layer computes for all images of a batch. It subtracts their mean, and
-# divides by their standard deviation. So each image changes the result of the others.
+# - the small ResNet, without batch normalisation,
+# - with it: each worker uses the statistics of its own images,
+# - with it: the statistics are averaged over the workers.
 #
-# **What to look at:** a double has about 16 digits, so rounding gives a difference of about $10^{-15}$. Which of the
-# three networks lie there? Guess before you run it.
+# **Guess first.** All compute with 16 digits, so rounding makes a difference of about $10^{-15}$. Which of the three
+# networks differ only by rounding?
 
 # %%
 runs = live("C01", device=device, seed=seed)
@@ -170,56 +187,29 @@ runs = live("C01", device=device, seed=seed)
 result = saved("C01")
 
 # %% [markdown]
-# With batch normalisation of its own on each worker, the second condition does not hold: each image changes the
-# gradients of the other images of its worker, and no others. So the sentence "training on several GPUs equals training
-# with a larger batch" is true without batch normalisation. It is false if each worker normalises with its own images
-# only. It is true again if the statistics are averaged over the workers, as in the third network. Notebook 06 asks
-# whether this matters for the accuracy.
+# The first and the third are exact, up to rounding. The second is not. Batch normalisation makes the gradient of an
+# image depend on the other images of its batch. In one process these are all images. On a worker they are only its own
+# images. So the gradient depends on how the images are divided among the workers. Averaged statistics cure this.
+# Notebook 06 asks whether it matters for the accuracy.
 #
-# ### Shards that do not divide evenly
+# So **$K$ workers with $n$ images each compute what one worker computes with the same $Kn$ images**, as long as no
+# image's gradient depends on how the images are divided.
 #
-# 50,000 images do not divide among 3 workers: two are left over. And the last batch of an epoch is often short. What
-# happens if one worker has fewer images, and we take the plain mean all the same?
-#
-# In this experiment four workers share a batch. Three of them have 16 images each. The last one has fewer. The images
-# are *shuffled*, or they are *sorted*: they lie in the order of their classes. The left panel shows the error of one
-# batch. For the right panel, we first average the gradients of several batches, and then measure the error. Random
-# errors cancel each other. An error that always points in the same direction, a *bias*, stays.
-
-# %%
-result = saved("C02")
-
-# %% [markdown]
-# The plain mean gives the few images of the small shard too much weight. If the data are shuffled, these are other
-# images each time, so this is only more noise. If a batch is in the order of its classes, the last worker gets the last
-# classes each time. Then these classes pull every update in their direction.
-#
-# There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
-# for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
-#
-# A test of the trained network needs no equal shards. The workers of this course add up their *counts of correct
-# answers*, and divide once by the number of all images.
+# You now have the right mean. From here on, the question is how it gets from process to process. This is a good place
+# for a break.
 #
 # ## Several processes, from a notebook
 #
 # Each worker is a process, a running program with memory of its own. A notebook is a single process. So we write the
-# program of a worker to a file, and launch the file several times. `torchrun` does this. It is PyTorch's launcher. It
-# tells each process its rank, how many workers there are (the *size*), and an address where they meet. The
-# library **Gloo** carries their messages.
+# worker's program as a function. `torchrun(function, workers)` writes it to a file, and starts that file several times.
+# It uses PyTorch's launcher of the same name. Each process gets a number, its **rank**, counted from 0. It also learns
+# the *size*, which is the number of workers.
 #
-# In these notebooks you can write the program as a function. `torchrun(function, workers)` writes it to a file and
-# launches it.
+# The library **Gloo** carries the messages. The programs use three calls:
 #
-# <details><summary>Why is it not enough to call the function several times, or to copy the notebook's process?</summary>
-#
-# If you call it several times in the notebook, there is still one process. The system call `fork()` does copy a
-# process: all its memory, but only the one thread that calls it. A notebook has more threads, for instance for messages
-# from your browser and for PyTorch's arithmetic. If the copy needs something that another thread was just using, it
-# waits for ever, because that thread was not copied. The state of a GPU cannot be copied at all. And a new Python
-# process cannot import a function that exists only in a cell. `lessons/cells/torchrun.py` shows how we write it to a
-# file.
-#
-# </details>
+# - `isend` begins to send, and the program goes on. `sending.wait()` waits until it is sent.
+# - `recv` waits until a message has come.
+# - `send` waits until the message is taken.
 
 
 # %%
@@ -235,27 +225,26 @@ def hello():
 torchrun(hello, workers)
 
 # %% [markdown]
-# The lines come in any order. Each worker has a process id of its own, and shares no memory with the rest.
+# The lines come in any order. Why not `send` here? Every worker would wait in `send`, and nobody would reach `recv`.
+# This is a **deadlock**. (Small messages may hide it, because the system can store them.) In this course a worker gives
+# up after a minute, and the error says where.
 #
-# The **rank** of a worker is its number, from 0 on. This program and the next one use three calls:
+# <details><summary>Why is it not enough to call the function several times?</summary>
 #
-# - `isend` begins to send, and the program goes on. `sending.wait()` then waits until it is sent.
-# - `recv` waits until a message has come.
-# - `send`, which the next program uses, waits until the message is taken.
+# A call in the notebook starts no new process. The system call `fork()` copies a process, but only one of its threads.
+# If the copy needs something that another thread was just using, it waits for ever. The state of a GPU cannot be copied
+# at all.
 #
-# Why not `send` here? All workers would send first, and each would wait for a neighbour that is itself still sending.
-# Nobody could go on. This is a **deadlock**. (A test with small messages may not show it, because they fit into a
-# buffer of the system.) In this course a worker gives up after a minute, and the error says where.
+# </details>
 #
 # ## A parameter server
 #
 # One process is the **parameter server**, or server for short. The workers send it their gradients. It averages them,
-# and sends the mean back. Here worker 0 does this beside its own work. The workers use `send`, and this is safe: while
-# they send, the server receives.
+# and sends the mean back. Here worker 0 does this beside its own work. The workers can use `send`: while they send, the
+# server receives.
 #
-# This is the simplest case: one server, and all workers wait for it. The first large clusters for deep learning had
-# many servers, and each held a part of the weights (Dean and others 2012; Li and others 2014). Dean's workers did not
-# wait for each other either. The lab of this lesson (notebook 13) comes back to both ideas.
+# The first large clusters had many servers (Dean and others 2012; Li and others 2014). The lab of this lesson, notebook
+# 13, comes back to them.
 
 
 # %%
@@ -276,27 +265,16 @@ def server_mean(vector):
 
 
 # %% [markdown]
-# Let a gradient have $N$ bytes, and count what the link of the server carries. $K-1$ workers send $N$ bytes each, so
-# $(K-1)N$ bytes come in, and as many go out. The link of any other worker carries only $N$ bytes each way. So the
-# server is the bottleneck, and every new worker makes it worse.
+# All gradients go through the server's **link**, its connection to the network. Every new worker adds to its load. So
+# the server becomes the bottleneck.
 #
 # ## A ring
 #
 # ![](drawings/server_and_ring.svg)
 #
-# All links shall work at the same time. So each worker cuts its vector into $K$ chunks. In each step every worker sends
-# *one chunk* to its right-hand neighbour, and gets one from its left-hand neighbour.
-#
-# In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it got in the step before. All
-# workers send at the same moment. So what a worker sends is what it had before the step.
-#
-# - In the first half, the *reduce-scatter*, the worker *adds* what comes in to its own chunk. So a chunk collects the
-#   numbers of each worker that it passes. With four workers, chunk 0 goes from worker 0 to workers 1, 2 and 3, and is
-#   complete on worker 3. After $K-1$ steps each worker holds one chunk that is complete.
-# - In the second half, the *all-gather*, the complete chunks go round once more. What comes in *replaces* what was
-#   there. After $K-1$ more steps all workers hold all complete chunks.
-#
-# Here are three workers and three chunks of one number each. A bold number has just changed.
+# All links should work at the same time. So each worker cuts its vector into $K$ chunks. In each step every worker
+# sends *one chunk* to its right-hand neighbour, and gets one from its left-hand neighbour. Here are three workers and
+# three chunks of one number each. A bold number has just changed.
 #
 # | | worker 0 | worker 1 | worker 2 |
 # | --- | --- | --- | --- |
@@ -306,18 +284,26 @@ def server_mean(vector):
 # | after step 2: replaced | **111**, 222, 303 | 11, **222**, 333 | 111, 220, **333** |
 # | after step 3: replaced | 111, 222, **333** | **111**, 222, 333 | 111, **222**, 333 |
 #
-# In step 0 worker 0 sends its chunk 0, a 1. Worker 1 adds it to its own 10. In step 1 worker 1 sends on this 11, and
-# worker 2 adds it to its 100. Now chunk 0 is complete, on worker 2. Steps 2 and 3 carry the complete chunks around.
+# Follow chunk 0, the first number of each. In step 0 worker 0 sends its 1, and worker 1 adds it to its 10. In step 1
+# worker 1 sends the 11, and worker 2 adds it to its 100. Now chunk 0 is complete. Steps 2 and 3 carry it to the others.
 #
-# The whole is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev and Del Balso 2018). The next cell shows a ring
-# that you can move step by step. Then let the workers send a wrong chunk, and see what they end with.
+# In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it has just received. All send at
+# the same moment.
+#
+# - **First half, the *reduce-scatter*:** a worker *adds* what comes in. After $K-1$ steps it holds one complete chunk.
+# - **Second half, the *all-gather*:** what comes in *replaces* the old chunk. After $K-1$ more steps all workers hold
+#   all complete chunks.
+#
+# At the end each worker divides by $K$. All this together is a **ring all-reduce** (Patarasuk and Yuan 2009; Sergeev
+# and Del Balso 2018). Move the next ring step by step. Then let the workers send a wrong chunk, and see what they end
+# with.
 
 # %%
 explore("ring")
 
 # %% [markdown]
-# Write one step of the first half. Your function sees all workers from above. It gets the chunks of all workers before
-# the step, and returns the chunks of all workers after it.
+# Write one step of the first half. You get the chunks of all workers before the step, and return them after it. Each
+# worker sends what it had *before* the step.
 
 
 # %% exercise="ring_step"
@@ -344,9 +330,9 @@ from lessons.cells.by_hand import show_losses, show_ring
 show_ring(ring_step, workers)
 
 # %% [markdown]
-# Real workers have no view from above. Each process sees only its own chunks. In each step it must know which chunk it
-# sends, which chunk comes in, and whether it adds this chunk or replaces its own. Write this plan for both halves. The
-# workers below follow it.
+# A real worker sees only its own chunks. So it needs a plan for each step: which chunk it sends, which chunk comes in,
+# and whether it adds this chunk or replaces its own. The steps are counted through both halves. The workers below
+# follow your plan.
 
 
 # %% exercise="ring_plan"
@@ -375,9 +361,8 @@ def ring_mean(vector):
 
 
 # %% [markdown]
-# How many bytes does each worker *send* in an update, with a server and with a ring? You have the number for the
-# server. For the ring, count the steps of both halves, and the bytes of a chunk. Write both as a function. Below you
-# measure whether it is right.
+# A gradient has $N$ bytes. How many bytes does each worker *send* in an update, with a server and with a ring? For the
+# ring, count the steps of both halves, and the bytes of a chunk. Soon you will measure whether you are right.
 
 
 # %% exercise="traffic"
@@ -390,36 +375,12 @@ def traffic(scheme, workers, gradient_bytes):
 
 
 # %% [markdown]
-# ## How long does an exchange take?
-#
-# Each message costs a fixed time, also an empty one. This is the **latency** $\alpha$. Each byte costs a further time
-# $\beta$, and $1/\beta$ is the **bandwidth**. So a message of $m$ bytes takes about $\alpha + \beta m$ seconds.
-#
-# Count the messages of an exchange. In a ring each worker sends $2(K-1)$ messages of $N/K$ bytes, one after the other.
-# A single server receives $K-1$ messages of $N$ bytes, and sends as many. Take 2 MB of gradients, a latency of 0.1 ms,
-# and a link of 1 Gbit/s:
-
-# %%
-alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
-total = 2e6  # bytes of a gradient
-for count in (2, 4, 16, 64, 256):
-    messages = 2 * (count - 1)
-    in_ring = messages * (alpha + beta * total / count)
-    with_server = messages * (alpha + beta * total)
-    print(f"{count:3} workers: {1000 * in_ring:5.1f} ms in a ring, {1000 * with_server:7.1f} ms with one server")
-
-# %% [markdown]
-# In a ring of few workers, most of the time goes into the bytes. The bytes take at most $2 \beta N$, which is 32 ms
-# here. With 256 workers, the latencies take 51 ms and the bytes 32 ms, because there are so many messages. One server
-# is then about a hundred times slower than the ring. Lesson 09 fits this model to several **hosts**, which are
-# computers in one network.
-#
 # ## Training with both
 #
-# This is a whole training loop. It takes this worker's shard of one shuffle of CIFAR-10, and makes 16 updates of plain
-# SGD. The global batch has 128 images, so each of $K$ workers has 128 / $K$. The line `mean(vector)` makes the loop
-# distributed. It writes the mean of all workers into `vector`, in place of the worker's own gradient. In a single
-# process this mean has nothing to do, so we can run that process here, in the notebook.
+# This is a whole training loop. It makes 16 updates on this worker's shard of CIFAR-10. The batches of all workers
+# together are the **global batch**. It has 128 images, so each of $K$ workers takes 128 / $K$. The line `mean(vector)`
+# makes the loop distributed. It replaces the worker's own gradient by the mean of all. First, one worker trains here in
+# the notebook. It has nothing to average.
 
 
 # %%
@@ -465,9 +426,8 @@ def both_ways(seed, images):
 torchrun(both_ways, workers, seed, images, needs=[gradient, server_mean, ring_plan, ring_mean, train_by_hand])
 
 # %% [markdown]
-# Compare the bytes with your formula. A worker receives in the ring as much as it sends. With a server, worker 0
-# receives one gradient from each of the others. The system may count a little more than your formula, because the
-# workers also exchange the loss, and each message has a header.
+# Compare with your formula. In both ways, each worker receives as many bytes as it sends. The system may count a little
+# more, because the loss travels too, and each message carries some extra bytes.
 
 # %%
 gradient_bytes = sum(parameter.nbytes for parameter in net.parameters())
@@ -478,17 +438,8 @@ for scheme in ("parameter server", "ring"):
     print(f"{scheme}: by the formula the workers send {sent} MB an update")
 
 # %% [markdown]
-# <details><summary>Can servers carry as little as a ring?</summary>
-#
-# A single server is not the only way to have servers. We can also cut the weights into $K$ parts of $N/K$ bytes, and
-# make each worker the server of one part. Then each link carries two things. For its own part, the worker receives
-# $(K-1)N/K$ bytes of gradients, and sends as many bytes of means. For the other $K-1$ parts, it sends $(K-1)N/K$ bytes,
-# and gets as many back. Together these are $2(K-1)N/K$ each way, as in the ring.
-#
-# </details>
-#
-# And have the two ways computed the same? In each update, the shards' batches together are the 128 images of the single
-# process. So the three runs should follow one line.
+# Did both ways compute the same? All three runs use the same 128 images in each update. How should the three curves
+# lie? Guess, then draw them.
 
 # %%
 server, ring = (torch.load(f"{way.__name__}.pt") for way in (server_mean, ring_mean))
@@ -497,29 +448,54 @@ show_losses({"one process": one["losses"], "server": server["losses"], "ring": r
 assert apart < 1e-3, "the means differ by more than rounding: look at ring_plan first"
 
 # %% [markdown]
+# The server sends $(K-1)N$ bytes in an update. In a ring each worker sends $2(K-1)N/K$, which is less than $2N$. And
+# both compute the same mean.
+#
+# ## And how long does it take?
+#
+# Each message costs a fixed time, even an empty one. This is the **latency** $\alpha$. Each byte costs a further time
+# $\beta$, and $1/\beta$ is the **bandwidth**. So a message of $m$ bytes takes about $\alpha + \beta m$ seconds.
+#
+# In a ring each worker sends $2(K-1)$ messages of $N/K$ bytes, one after the other. A server receives $K-1$ messages of
+# $N$ bytes, and sends as many. Take 2 MB of gradients, a latency of 0.1 ms, and a link of 1 Gbit/s. **Guess first:**
+# with 256 workers in a ring, what takes more time, the latencies or the bytes?
+
+# %%
+alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
+total = 2e6  # bytes of a gradient
+for count in (2, 4, 16, 64, 256):
+    messages = 2 * (count - 1)
+    in_ring = messages * (alpha + beta * total / count)
+    with_server = messages * (alpha + beta * total)
+    print(f"{count:3} workers: {1000 * in_ring:5.1f} ms in a ring, {1000 * with_server:7.1f} ms with one server")
+
+# %% [markdown]
+# With few workers, the bytes take more time. In a ring they never take more than $2 \beta N$, here 32 ms. So with 256
+# workers most of the time is latency: 51 ms. One server is then about a hundred times slower than the ring. Lesson 09
+# fits this model to several computers.
+#
 # ## Whose loss does the program print?
 #
 # After the exchange all workers have the same *gradient*. But each has computed the *loss* of its own images.
-# `print(loss)` on rank 0 shows the loss of one worker's images. This is a right estimate, but a noisy one. It jumps up
-# and down around the loss of all workers' images. The mean over $K$ workers should jump $\sqrt{K}$ times less. Look at
-# the printed line, and at whether the scatter follows $1/\sqrt{K}$. (A loss is in nats, the unit of notebook 02.)
+# `print(loss)` on rank 0 shows the loss of one worker's images. It jumps up and down around the loss of all images. The
+# mean over $K$ workers jumps less. **Guess first:** how much less, with four workers? (A loss is in nats, the unit of
+# notebook 02.)
 
 # %%
 result = saved("C08")
 
 # %% [markdown]
-# Nothing is wrong with the training if you print the loss of rank 0. Your curve is only noisier than it need be, and
-# two runs that are compared by it look more different than they are. To print a less noisy loss, average it over the
-# workers first. `train_by_hand` does this at each update. `cifar_base.py` does it once for each epoch, by
-# `hvd.allreduce`.
+# Theory says $\sqrt{K}$ times less, so half as much with four workers. Does the printed line agree? The training is
+# fine if you print the loss of rank 0. Only the curve is noisier, and two runs look more different than they are. For a
+# smoother curve, average the loss over the workers first, as `train_by_hand` does.
 #
 # ## Summary
 #
 # - Data parallelism: each worker computes a gradient on its own images, and all apply the mean of all gradients.
-# - The mean of $K$ gradients is the gradient of the global batch, apart from rounding. This holds if the counts are
-#   equal or used as weights, and if no worker has batch normalisation with statistics of its own.
-# - The link of a single parameter server carries bytes in proportion to $K$. In a ring, or with as many servers as
-#   workers, a link carries less than $2N$ bytes each way, however many workers there are.
+# - The mean of the gradients is the gradient of the global batch, apart from rounding. Two things can break this: a
+#   plain mean over unequal counts, and batch normalisation with each worker's own statistics.
+# - The link of a single server carries $(K-1)N$ bytes each way. In a ring a link carries less than $2N$ bytes, however
+#   many workers there are.
 # - The loss that one worker prints is the loss of its own images.
 #
 # The lines to keep:
@@ -530,29 +506,25 @@ result = saved("C08")
 # sent = 2 * (workers - 1) / workers * gradient_bytes  # by each worker of a ring
 # ```
 #
-# **The case of notebook 00:** four workers trained a network that ended worse than the one of a single worker. If the
-# mean is right, averaging loses nothing. So averaging itself is not what made the network worse. But other suspects
-# remain. Two are from this notebook: a plain mean over unequal counts, and batch normalisation with statistics of its
-# own on each worker. And four workers with the same batch each have a global batch that is four times as large.
+# **The case of notebook 00:** four workers trained a worse network than one worker did. A right mean loses nothing, so
+# averaging itself is not the cause. Three suspects remain: a plain mean over unequal counts, batch normalisation with
+# each worker's own statistics, and a global batch that is four times as large.
 #
-# The lab of this lesson is notebook 13. There you ask who should compute, whether everybody must wait, how images get
-# to the workers, and what the loss must be divided by. There you also cut a network in two.
+# The lab of this lesson is notebook 13.
 #
 # ## Questions
 #
 # <details><summary>Four workers in a ring, and one has a link half as fast as the others. How fast is the ring?</summary>
 #
-# It is half as fast. Every chunk passes every link, and all workers wait for each other at each step. With a parameter
-# server a worker's slow link would delay the gradient of this worker only. But the update waits for this gradient as
-# well.
+# It is half as fast. Every chunk passes every link, and all workers wait for each other at each step.
 #
 # </details>
 #
 #
 # <details><summary>All workers print the same training loss to the last digit, at every update. Good news?</summary>
 #
-# It is good news only if the loss was averaged before printing. The losses of different images differ. If they are
-# equal, every worker has the same images, and $K$ workers do the work of one. Print the numbers of the images of a
-# batch on each worker.
+# Only if the loss was averaged before printing. Different images have different losses. So if nobody averaged, every
+# worker has the same images, and $K$ workers do the work of one. Print the numbers of the images of a batch on each
+# worker.
 #
 # </details>

@@ -71,6 +71,15 @@ from lessons import explore
 explore("server")
 
 # %% [markdown]
+# <details><summary>Can servers carry as little as a ring?</summary>
+#
+# A single server is not the only way to have servers. We can also cut the weights into $K$ parts of $N/K$ bytes, and
+# make each worker the server of one part. Then each link carries two things. For its own part, the worker receives
+# $(K-1)N/K$ bytes of gradients, and sends as many bytes of means. For the other $K-1$ parts, it sends $(K-1)N/K$ bytes,
+# and gets as many back. Together these are $2(K-1)N/K$ each way, as in the ring.
+#
+# </details>
+#
 # A parameter server could do more than average: workers run the forward pass, and all gradients are computed in one
 # place. Source S3 objects. Here are four ways, on real processes, with real gradients:
 # the server *computes* all gradients (workers send it their activations), the server *averages* gradients, all send
