@@ -117,9 +117,9 @@ explore("cloud")
 #
 # Take a single weight. Let $h$ be the **curvature** of the loss: it says how quickly the gradient changes. Let
 # $\sigma^2$ be the variance of one image's gradient. An update multiplies the distance by $1 - \eta h$, and adds noise
-# of variance $\eta^2 \sigma^2 / B$. Both effects balance when the variance of the weight is about $\eta \sigma^2 / (2 h
-# B)$. The distance is the root of this variance. Mandt et al. 2017 (arXiv:1704.04289) treat SGD that way, as a random
-# process that has settled.
+# of variance $\eta^2 \sigma^2 / B$. Both effects balance when the variance of the weight is about
+# $\eta \sigma^2 / (2 h B)$. The distance is the root of this variance. Mandt et al. 2017 (arXiv:1704.04289) treat SGD
+# that way, as a random process that has settled.
 #
 # </details>
 #
@@ -205,8 +205,8 @@ def squared_error(gradients: list[list[float]], batch: int) -> float:
 
 # %% [markdown]
 # Now a real network: the lessons' small ResNet, after a few updates. The experiment computes the gradient over all
-# training images, and then the gradients of many batches. It draws their mean squared distance, divided by $\lVert g
-# \rVert^2$. At 1, the squared error is as large as the squared length of the gradient itself.
+# training images, and then the gradients of many batches. It draws their mean squared distance, divided by
+# $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the gradient itself.
 #
 # **What to look at:** does the line rise or fall? Is its slope the one of the formula, $-1$? At which batch size does
 # it cross 1?
@@ -237,9 +237,9 @@ result = saved("C03")
 #   step gains almost twice as much.
 # - **Large batches.** There is almost no noise left. With twice the images a step gains almost nothing more.
 #
-# The border is where the noise of a batch is as large as the gradient: $\operatorname{tr} \Sigma / B = \lVert g
-# \rVert^2$. In the figure above, each line crosses 1 there. This batch size is the **gradient noise scale** $\mathcal
-# B$, in images (McCandlish et al. 2018, arXiv:1812.06162):
+# The border is where the noise of a batch is as large as the gradient:
+# $\operatorname{tr} \Sigma / B = \lVert g \rVert^2$. In the figure above, each line crosses 1 there. This batch size is
+# the **gradient noise scale** $\mathcal B$, in images (McCandlish et al. 2018, arXiv:1812.06162):
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
@@ -287,8 +287,8 @@ result = saved("C03")
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
-# Put in $B = b$ and $B = Kb$. These are two equations with two unknowns, $\lVert g \rVert^2$ and $\operatorname{tr}
-# \Sigma$. Solve them, and return their ratio $\mathcal B$.
+# Put in $B = b$ and $B = Kb$. These are two equations with two unknowns, $\lVert g \rVert^2$ and
+# $\operatorname{tr} \Sigma$. Solve them, and return their ratio $\mathcal B$.
 
 
 # %% exercise="noise_scale"
@@ -315,8 +315,8 @@ my_guess = None  # a number of images
 # 1. **From the noise.** Several processes train one small network together. Each computes a gradient on its own images.
 #    We record its squared length, and the squared length of the average. This gives the noise scale $\mathcal B$.
 # 2. **From the updates.** One process trains the same network from the same weights to the same test loss, with several
-#    batch sizes. For each of them it searches for the rate that needs the fewest updates. Then it fits $S = S_{\min}(1
-#    + B_{\text{crit}} / B)$. This gives the critical batch size $B_{\text{crit}}$.
+#    batch sizes. For each of them it searches for the rate that needs the fewest updates. Then it fits
+#    $S = S_{\min}(1 + B_{\text{crit}} / B)$. This gives the critical batch size $B_{\text{crit}}$.
 #
 # **What to look at:** on the left, where does the line bend? Is the dotted line (the noise scale) near the dashed one
 # (the critical batch size)? On the right, what does the noise scale do during the run?

@@ -175,7 +175,7 @@ result = saved("C02")
 #
 # - the small ResNet, without batch normalisation,
 # - with it: each worker uses the statistics of its own images,
-# - with it: the statistics are averaged over the workers.
+# - with it: the workers compute the statistics of all images together.
 #
 # **Guess first.** All compute with 16 digits, so rounding makes a difference of about $10^{-15}$. Which of the three
 # networks differ only by rounding?
@@ -189,7 +189,7 @@ result = saved("C01")
 # %% [markdown]
 # The first and the third are exact, up to rounding. The second is not. Batch normalisation makes the gradient of an
 # image depend on the other images of its batch. In one process these are all images. On a worker they are only its own
-# images. So the gradient depends on how the images are divided among the workers. Averaged statistics cure this.
+# images. So the gradient depends on how the images are divided among the workers. Statistics of all images cure this.
 # Notebook 06 asks whether it matters for the accuracy.
 #
 # So **$K$ workers with $n$ images each compute what one worker computes with the same $Kn$ images**, as long as no
@@ -485,8 +485,8 @@ for count in (2, 4, 16, 64, 256):
 result = saved("C08")
 
 # %% [markdown]
-# Theory says $\sqrt{K}$ times less, so half as much with four workers. Does the printed line agree? The training is
-# fine if you print the loss of rank 0. Only the curve is noisier, and two runs look more different than they are. For a
+# Theory says $\sqrt{K}$ times less, so half as much with four workers. Does the figure agree? The training is fine if
+# you print the loss of rank 0. Only the curve is noisier, and two runs look more different than they are. For a
 # smoother curve, average the loss over the workers first, as `train_by_hand` does.
 #
 # ## Summary

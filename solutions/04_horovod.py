@@ -193,7 +193,7 @@ for arm, (run, *_) in result.runs.items():
 # ## An equal start
 #
 # All workers apply the same gradient, so all make the same step. Two networks that begin equal stay equal. Two that
-# begin apart stay apart, at the same distance.
+# begin apart stay apart.
 #
 # In a **broadcast** one worker sends its weights to all others. The script needs it, because each worker has another
 # seed. (Would equal seeds do? That is Question 3.)
@@ -400,7 +400,7 @@ for event in update[:6]:
 #   The lab (notebook 14) measures how much.
 # - The *grey* part is the time before the first exchange. There the worker only computes: the optimizer's step, the
 #   next batch, the forward pass and the start of the backward pass.
-# - At the *dashed* line, the last gradient is announced.
+# - At the *dashed* line, the last gradient is announced. What comes after it is the *tail*.
 
 # %%
 show_update(update)
@@ -418,8 +418,8 @@ show_update(update)
 # the backward pass go on at the same time: they **overlap**.
 #
 # How much can overlap hide? Let the forward pass take 20 ms, the backward pass 40 ms and the exchange 30 ms. One after
-# the other takes 90 ms. Guess the time with overlap. Then move the dials. (A *bucket* is a group of gradients that are
-# sent together.)
+# the other takes 90 ms. Guess the time with overlap. (The answer comes below.) Then move the dials, which show another
+# case. (A *bucket* is a group of gradients that are sent together.)
 
 # %%
 from lessons import explore

@@ -159,7 +159,7 @@ print(f"ours: relative difference {distance(weight_in('ddp.pt'), weight_in('horo
 
 # %% [markdown]
 # A number in double precision has about 16 digits. So a difference of about 1e-16 is in the last digits. With two
-# workers the difference is often exactly 0, because a + b and b + a are equal. With more workers, the libraries may add
+# workers the difference can be exactly 0, because a + b and b + a are equal. With more workers, the libraries may add
 # the gradients in another order. Then a last digit differs.
 #
 # Two differences are easy to miss. `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum. (For gradients,
@@ -250,9 +250,9 @@ result = saved("links", verdict=False)
 # ![](drawings/slow_link.svg)
 #
 # **To begin earlier changes little on slow links.** Only a small part of the exchange can hide behind the backward
-# pass. **To send less changes much.** At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed.
-# Top-k and PowerSGD keep most of it. A larger batch is faster for another reason as well: the processor needs less time
-# for each of its images.
+# pass. **To send less changes much,** by fewer bytes or by fewer exchanges. At 100 Mbit/s, with 16 images a worker, the
+# plain way loses most of the speed. Top-k and PowerSGD keep most of it. A larger batch is faster for another reason as
+# well: the processor needs less time for each of its images.
 #
 # Now look at the fastest link. There, most ways that exchange after each batch keep at least three quarters of the
 # plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take
@@ -262,7 +262,7 @@ result = saved("links", verdict=False)
 #
 # | technique | what it saves | what it may cost |
 # | --- | --- | --- |
-# | earlier (overlap) | waiting, if the exchange is as short as the backward pass, or shorter | processor time; the mean gradient stays the same |
+# | earlier (overlap) | waiting: nearly all of it, if the exchange is as short as the backward pass | processor time; the mean gradient stays the same |
 # | float16 | half of the bytes | very small gradients become zero |
 # | top-k, PowerSGD | nearly all bytes | the gradient is only approximate, so compare the accuracy |
 # | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
@@ -289,9 +289,9 @@ result = saved("links", verdict=False)
 # bytes. That is 16 bytes for each weight, so 112 GB. (The inputs of the layers, the **activations**, need memory as
 # well.) Horovod and DDP keep all of this on *each* worker. So more workers do not help.
 #
-# **ZeRO** divides what each worker keeps (Rajbhandari and others 2019). In PyTorch it is called FSDP, for fully sharded
-# data parallel (Zhao and others 2023). Stage 1 divides Adam's means. Stage 2 divides the gradients, too. Stage 3 also
-# divides the weights. The drawing shows the bytes for each weight on one of four workers:
+# **ZeRO** divides what each worker keeps (Rajbhandari and others 2019). In PyTorch, its third stage is called FSDP, for
+# fully sharded data parallel (Zhao and others 2023). Stage 1 divides Adam's means. Stage 2 divides the gradients, too.
+# Stage 3 also divides the weights. The drawing shows the bytes for each weight on one of four workers:
 #
 # ![](drawings/memory.svg)
 #

@@ -81,6 +81,8 @@
 # - Goyal and others: *Accurate, large minibatch SGD: training ImageNet in 1 hour*, 2017. arXiv:1706.02677
 # - Ioffe, Szegedy: *Batch normalization: accelerating deep network training by reducing internal covariate shift*,
 #   2015. arXiv:1502.03167
+# - Bengio: *Practical recommendations for gradient-based training of deep architectures* (section 3.3: a search), 2012.
+#   arXiv:1206.5533
 # - Pascanu, Mikolov, Bengio: *On the difficulty of training recurrent neural networks* (clipping), 2012.
 #   arXiv:1211.5063
 # - Kingma, Ba: *Adam: a method for stochastic optimization*, 2014. arXiv:1412.6980
