@@ -255,12 +255,13 @@ def rates_to_try(rates: list[float], accuracies: list[float]) -> list[float]:
 
 
 # %% [markdown]
-# Your function now leads a real search, for eight workers and SGD. Each training begins with your warmup. Then the rate
-# falls to zero. The accuracy is measured on 2,048 **validation images**, which are neither training nor test images.
-# The search begins at the base rate, 0.01. The linear rule says 0.08. Which rate will win? Write it down.
+# Your function now leads a real search, for eight workers and SGD. (Again, one process computes what the eight would
+# compute.) Each training begins with your warmup. Then the rate falls to zero. The accuracy is measured on 2,048
+# **validation images**, which are neither training nor test images. The search begins at the base rate, 0.01. The
+# linear rule says 0.08. Which rate will win? Write it down.
 
 # %%
-from lessons.cells.search import BASE, MOST, accuracy_with, show_search
+from lessons.cells.search import BASE, MOST, SCALED, accuracy_with, show_search
 
 tried, new = {}, [BASE]
 while new and len(tried) < MOST:
@@ -268,11 +269,15 @@ while new and len(tried) < MOST:
         tried[rate] = accuracy_with(rate, warmup_factor, seed, device)
         print(f"rate {rate:g}: {tried[rate]:.1%}")
     new = rates_to_try(list(tried), list(tried.values()))
+if SCALED not in tried:
+    print("The search has ended. Now the scaled rate, for comparison:")
+    tried[SCALED] = accuracy_with(SCALED, warmup_factor, seed, device)
+    print(f"rate {SCALED:g}: {tried[SCALED]:.1%}")
 show_search(tried)
 
 # %% [markdown]
-# Was it 0.08? Each rate was trained only once, so a small difference may be chance. The linear rule says in which
-# direction to search. It does not say where to stop.
+# Was it 0.08? Each rate was trained only once, so a small difference between neighbours may be chance. The linear rule
+# says in which direction to search. It does not say where to stop.
 #
 # ## A step length for each layer: LARS and LAMB
 #
@@ -305,8 +310,8 @@ for name, (weight, step) in adam.items():
 Markdown("\n".join(rows))
 
 # %% [markdown]
-# Look at the last column. It is the step of a layer as a share of the layer's weights. How many times the smallest
-# share is the largest?
+# Look at the last column. It is the step of a layer as a share of the layer's weights. How many times as large as the
+# smallest share is the largest?
 #
 # ### LARS and LAMB
 #

@@ -16,6 +16,7 @@ from lessons.cells.figures import axes, show
 WORKERS, BATCH, EPOCHS = 8, 32, 3
 IMAGES, VALIDATION = 4096, 2048
 BASE = 0.01  # the base rate of SGD with momentum
+SCALED = WORKERS * BASE  # what the linear rule says for eight workers
 MOST = 8  # trainings in a search
 
 
@@ -44,12 +45,12 @@ def accuracy_with(
 def show_search(tried: dict[float, float]) -> None:
     """Draw the validation accuracy (0 to 1) of each rate, with the base rate and the scaled rate beside them."""
     figure, ax = axes("rate at the end of the warmup", "validation accuracy (%)")
-    rates, scaled, best = sorted(tried), WORKERS * BASE, max(tried, key=tried.get)
+    rates, best = sorted(tried), max(tried, key=tried.get)
     ax.semilogx(rates, [100 * tried[rate] for rate in rates], base=2)
-    for name, rate in (("base rate", BASE), ("scaled rate", scaled)):
+    for name, rate in (("base rate", BASE), ("scaled rate", SCALED)):
         ax.axvline(rate, color=GREY, linestyle="dotted")
         ax.annotate(name, (rate, 1.01), xycoords=("data", "axes fraction"), ha="center")
-    ticks = sorted({*rates, scaled})
+    ticks = sorted({*rates, SCALED})
     ax.set_xticks(ticks, [f"{rate:g}" for rate in ticks])
     ax.minorticks_off()
     show(
