@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 01 Gradient descent and its noise
 #
-# **After this notebook you will be able to** say how far a batch's gradient is from the gradient of all images, predict
-# where stochastic gradient descent (SGD) ends, measure with a few workers how noisy gradients are, and decide from this
-# how large a batch is worth its images.
+# **After this notebook you will be able to** say how far a batch's gradient is from the gradient of all images, and
+# predict where stochastic gradient descent (SGD) ends. You will also be able to measure with a few workers how noisy
+# gradients are, and to decide from this how large a batch is worth its images.
 #
 # **Time:** about {{minutes_01}} minutes, and about one minute of waiting on 2 CPU cores. **Builds on:** 00, and a
 # little PyTorch.

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 05 Why it converges worse
 #
-# **After this notebook you will be able to** say why several workers may end at a lower accuracy than one, find the
-# cause in a program of your own, write a learning-rate schedule that means the same for every number of workers, and
-# judge how far a rate can be scaled.
+# **After this notebook you will be able to** say why several workers may end at a lower accuracy than one, and find the
+# cause in a program of your own. You will also be able to write a learning-rate schedule that means the same for every
+# number of workers, and to judge how far a rate can be scaled.
 #
 # **Time:** about {{minutes_05}} minutes, and no waiting: all runs of this notebook are saved. **Builds on:** 01 (noise,
 # critical batch size), 03 (averaging gradients, shards) and 04 (Horovod).

@@ -264,7 +264,7 @@ def rates_to_try(rates: list[float], accuracies: list[float]) -> list[float]:
 from lessons.cells.search import BASE, MOST, SCALED, accuracy_with, show_search
 
 tried, new = {}, [BASE]
-while new and len(tried) < MOST:
+while new and len(tried) < MOST:  # so it ends in any case
     for rate in new:
         tried[rate] = accuracy_with(rate, warmup_factor, seed, device)
         print(f"rate {rate:g}: {tried[rate]:.1%}")

@@ -59,11 +59,12 @@ def last_announced(update: list[Event]) -> float:
 
 
 def _caption(update: list[Event], gradients: int) -> str:
-    seconds = max(event.end for event in update) - min(event.start for event in update)
+    end = max(event.end for event in update)
+    seconds = end - min(event.start for event in update)
     transfers = sorted((event for event in update if event.phase == "ALLREDUCE"), key=lambda event: event.start)
     exchanges = 1 + sum(later.start >= earlier.end for earlier, later in pairwise(transfers))
     waiting = sum(event.seconds for event in update if event.phase.startswith("NEGOTIATE")) / gradients
-    tail = max(event.end for event in update) - last_announced(update)
+    tail = end - last_announced(update)
     return (
         f"One update, as rank 0 saw it. It took {1000 * seconds:.0f} ms. A gradient waited for {1000 * waiting:.0f} ms "
         f"on average. The {len(transfers)} gradients went out in {exchanges} exchanges. At the dashed line the "
