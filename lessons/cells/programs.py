@@ -2,12 +2,13 @@
 
 import subprocess
 import sys
+import tempfile
 import threading
 
-from cifar.support.horovodrun import last_lines, named, read_line, running, torchrun_command
+from cifar.support.horovodrun import last_lines, named, read_line, redirected_lines, running, torchrun_command
 from lessons.cells.convert import STALL
 from lessons.cells.running import SHOWN_LINES, RunError
-from lessons.cells.torchrun import QUIET, reason
+from lessons.cells.torchrun import QUIET
 
 SECONDS = 120  # a program that takes longer is ended
 TYPED = {  # the command as one types it
@@ -19,25 +20,26 @@ TYPED = {  # the command as one types it
 def launch(launcher: str, program: str, workers: int = 2) -> list[str]:
     """Run a program by `horovodrun` or `torchrun`, and return the lines that it prints.
 
-    `horovodrun` tells which worker wrote a line. So its lines begin with the rank, and are in the order of the ranks.
-    The lines of `torchrun` are in the order in which they were written. Raises RunError with the program's last lines
-    if it fails, and if it has not ended after two minutes. Raises ValueError if there is no such launcher.
+    The lines begin with the rank of the worker that wrote them, and are in the order of the ranks. Raises RunError with
+    the program's last lines if it fails, and if it has not ended after two minutes. Raises ValueError if there is no
+    such launcher.
     """
     if launcher not in TYPED:
         raise ValueError(f"there is no launcher {launcher!r}; choose one of: {', '.join(TYPED)}")
     print("$", TYPED[launcher].format(workers=workers, program=program))
-    command = ["horovodrun", "-np", str(workers), sys.executable, program]
-    if launcher == "torchrun":
-        command = torchrun_command(program, workers)
-    with running(command, workers, {"OMP_NUM_THREADS": "1"} | STALL | QUIET) as process:
-        lines, in_time = _until_the_end(process)
+    with tempfile.TemporaryDirectory(prefix="torchrun-") as logs:
+        command = ["horovodrun", "-np", str(workers), sys.executable, program]
+        if launcher == "torchrun":
+            command = torchrun_command(program, workers, logs=logs)
+        with running(command, workers, {"OMP_NUM_THREADS": "1"} | STALL | QUIET) as process:
+            lines, in_time = _until_the_end(process)
+        if launcher == "torchrun":
+            lines = redirected_lines(logs) or lines
     if process.returncode != 0:
-        last = reason(lines) if launcher == "torchrun" else map(named, last_lines(lines, SHOWN_LINES))
         what = "failed" if in_time else f"had not ended after {SECONDS} seconds"
+        last = map(named, last_lines(lines, SHOWN_LINES))
         raise RunError("\n".join([f"{program} {what} with {workers} workers:", *last]))
-    if launcher == "horovodrun":
-        lines.sort(key=_rank)
-    return [named(line) for line in lines]
+    return [named(line) for line in sorted(lines, key=_rank)]
 
 
 def _until_the_end(process: subprocess.Popen) -> tuple[list[str], bool]:

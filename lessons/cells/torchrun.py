@@ -61,10 +61,10 @@ def torchrun(
             if not ended:
                 print("" if WORKER_ERROR.match(line) else line, end="", flush=True)
     if process.returncode != 0:
-        raise RunError(f"{program} failed with {workers} workers:\n" + "\n".join(reason(lines)))
+        raise RunError(f"{program} failed with {workers} workers:\n" + "\n".join(_reason(lines)))
 
 
-def reason(lines: list[str]) -> list[str]:
+def _reason(lines: list[str]) -> list[str]:
     """Return the lines of the first worker that failed, or the last lines if no worker has written an error.
 
     The launcher's own report is left out, unless there is nothing else.

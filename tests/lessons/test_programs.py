@@ -1,9 +1,11 @@
 """A program beside the notebook is launched by either launcher. Its lines come in order, and a failure is told."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from cifar.support.horovodrun import redirected_lines
 from lessons.cells import programs
 from lessons.cells.programs import launch
 from lessons.cells.running import RunError
@@ -14,10 +16,14 @@ hvd.init()
 print(f"rank {hvd.rank()} of {hvd.size()}")
 print("second line")
 """
+# Each piece of these lines is written by itself, as Python writes an error message.
 TORCH = """
 import os
 import sys
-sys.stdout.write(f"z {os.environ['RANK']}\\na {os.environ['RANK']}\\n")
+for number in range(200):
+    for piece in ("line ", number, " of rank ", os.environ["RANK"], "\\n"):
+        os.write(1, str(piece).encode())
+sys.stderr.write("a warning\\n")
 """
 
 
@@ -34,12 +40,23 @@ def test_horovods_workers_are_listed_in_the_order_of_their_ranks(folder: Path, c
     assert capsys.readouterr().out == "$ horovodrun -np 3 python program.py\n"
 
 
-def test_pytorchs_launcher_starts_two_workers(folder: Path, capsys):
+def test_lines_of_pytorchs_workers_are_whole_and_in_the_order_of_their_ranks(folder: Path, capsys):
     (folder / "program.py").write_text(TORCH)
-    lines = launch("torchrun", "program.py")
-    for rank in range(2):
-        assert [line for line in lines if line.endswith(str(rank))] == [f"z {rank}", f"a {rank}"], "in their order"
+    printed = [[f"line {number} of rank {rank}" for number in range(200)] for rank in range(2)]
+    expected = [f"[{rank}] {line}" for rank in range(2) for line in (*printed[rank], "a warning")]
+    assert launch("torchrun", "program.py") == expected
     assert capsys.readouterr().out == "$ torchrun --standalone --nproc-per-node 2 program.py\n"
+
+
+def test_the_error_of_the_worker_that_failed_first_comes_last(folder: Path):
+    written = {"0/stderr": "the other worker is gone\n", "1/stderr": "this is the cause\n", "1/stdout": "started\n"}
+    for seconds, (name, text) in zip((3, 2, 1), written.items(), strict=True):
+        file = folder / "run" / "attempt_0" / f"{name}.log"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        os.utime(file, (seconds, seconds))
+    expected = ["[1]<stdout>:started", "[0]<stderr>:the other worker is gone", "[1]<stderr>:this is the cause"]
+    assert redirected_lines(folder) == expected
 
 
 @pytest.mark.parametrize("launcher", ["horovodrun", "torchrun"])

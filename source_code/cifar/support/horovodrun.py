@@ -56,10 +56,32 @@ def programs_path() -> str:
     return os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
 
 
-def torchrun_command(program: str | Path, workers: int, *arguments: object) -> list[str]:
-    """Return the command by which PyTorch's launcher starts a program with so many workers, all on this host."""
+def torchrun_command(
+    program: str | Path, workers: int, *arguments: object, logs: str | Path | None = None
+) -> list[str]:
+    """Return the command by which PyTorch's launcher starts a program with so many workers, all on this host.
+
+    With a folder `logs`, each worker writes into files of its own in that folder. `redirected_lines` reads them.
+    Otherwise all workers write to the launcher's output, and lines of two workers can mix.
+    """
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--local-addr", "localhost"]
-    return [*launcher, "--nproc-per-node", str(workers), str(program), *map(str, arguments)]
+    options = [] if logs is None else ["--redirects", "3", "--log-dir", str(logs)]  # 3 stands for stdout and stderr
+    return [*launcher, *options, "--nproc-per-node", str(workers), str(program), *map(str, arguments)]
+
+
+def redirected_lines(logs: str | Path) -> list[str]:
+    """Return the lines that the workers of `torchrun` have written into the folder `logs`.
+
+    Each line has the form of a line of `horovodrun`. Errors come last, and among them those of the worker that failed
+    first. A worker that fails later often fails only because it has lost the first.
+    """
+    files = Path(logs).glob("*/attempt_0/*/std*.log")
+    in_order = sorted(files, key=lambda file: (file.stem == "stderr", -file.stat().st_mtime_ns))
+    return [
+        f"[{file.parent.name}]<{file.stem}>:{line}"
+        for file in in_order
+        for line in file.read_text(errors="replace").splitlines()
+    ]
 
 
 @contextlib.contextmanager
