@@ -51,20 +51,26 @@ class Bubblewrap(Isolation):
         limiting, limits = self._cleanup.enter_context(resource_limits.limited())
         self.description = f"bubblewrap; {limits}; {DISK_BYTES >> 20} MiB for what it writes"
         receive, send = os.pipe()
+        blocked, begin = os.pipe()
         held = ["sh", "-c", KEEP_FOLDERS, "keep-folders", *command]
-        line = [*limiting, *_bubblewrap(self.paths, etc, self.threads, send), *held]
+        line = [*limiting, *_bubblewrap(self.paths, etc, self.threads, send, blocked), *held]
         try:
             self.process = subprocess.Popen(
-                line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, pass_fds=(send,),
-                start_new_session=True,
+                line, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                pass_fds=(send, blocked), start_new_session=True,
             )  # fmt: skip
         except FileNotFoundError as error:
             os.close(receive)
+            os.close(begin)
             raise IsolationError(_advice(f"{error.filename} is not installed")) from None
         finally:
             os.close(send)
+            os.close(blocked)
         self._cleanup.callback(self._kill)
-        self.first = _first_process(self.process, receive)
+        # The command begins only now. Otherwise it could end, with the whole sandbox, before the grader has looked.
+        with os.fdopen(begin, "wb", buffering=0) as go_on:
+            self.first = _first_process(self.process, receive)
+            go_on.write(b"1")
         self.root = Path(f"/proc/{self.first}/root")
         self.written = RunPaths(self.root / INSIDE.root.relative_to("/"))
 
@@ -96,8 +102,11 @@ def _advice(reason: str) -> str:
     return f"no sandbox: {reason}. {remedy}. For code of your own: --no-sandbox"
 
 
-def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int) -> list[str]:
-    """Return the sandbox's command line up to the command. Later arguments mount over earlier ones."""
+def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int, blocked: int) -> list[str]:
+    """Return the sandbox's command line up to the command. Later arguments mount over earlier ones.
+
+    The sandbox writes about itself to the file descriptor `info`. It begins the command once it can read `blocked`.
+    """
     (etc / "hosts").write_text("127.0.0.1 localhost worker\n")
     (etc / "passwd").write_text("nobody:x:65534:65534:nobody:/tmp:/bin/sh\n")
     if (libraries := Path("/etc/ld.so.cache")).exists():
@@ -126,7 +135,7 @@ def _bubblewrap(paths: RunPaths, etc: Path, threads: int, info: int) -> list[str
     # If the grader runs as root, the command counts as root for the files of /proc, even under another user id. The
     # command must not write to these files.
     line += ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", str(INSIDE.source)]
-    return [*line, "--info-fd", str(info), "--"]
+    return [*line, "--info-fd", str(info), "--block-fd", str(blocked), "--"]
 
 
 def _first_process(process: subprocess.Popen, receive: int) -> int:

@@ -176,6 +176,19 @@ def test_a_grader_with_another_list_of_processes_leaves_our_group_until_it_is_ol
         assert groups(os.getpid()) == []
 
 
+def test_a_command_that_ends_at_once_is_seen_even_if_the_grader_looks_late(paths: RunPaths, monkeypatch):
+    found = bubblewrap._first_process
+
+    def late(*given: object) -> int:
+        time.sleep(0.5)
+        return found(*given)
+
+    monkeypatch.setattr(bubblewrap, "_first_process", late)
+    with Bubblewrap(paths, threads=1) as isolated:
+        isolated.start(["sh", "-c", "kill -9 -1"])  # this also ends the process that keeps the sandbox
+        until(lambda: isolated.poll() is not None)
+
+
 def test_a_daemon_does_not_survive(inside):
     status, _ = inside("setsid sh -c 'setsid sleep 86397 &' & sleep 0.2")
     assert status == 0
