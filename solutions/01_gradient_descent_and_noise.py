@@ -229,12 +229,11 @@ result = saved("C03")
 # %% [markdown]
 # ## How large may a batch be?
 #
-# Back to the colleague with 64 GPUs. A batch of twice the size gives a better gradient and costs twice as much. When is
-# it worth it? There are two extremes.
+# Back to the colleague with 64 GPUs. A batch of twice the size costs twice as many images. What does it buy? There are
+# two extremes.
 #
-# - **Small batches.** The noise is larger than the gradient, so a step goes mostly in a random direction. Its rate must
-#   be low. With twice the images, the squared error is half as large. Then the rate can be almost twice as high, and a
-#   step gains almost twice as much.
+# - **Small batches.** The noise is larger than the gradient, so a step goes mostly in a random direction. With twice
+#   the images the squared error is half as large, and a step gains almost twice as much.
 # - **Large batches.** There is almost no noise left. With twice the images a step gains almost nothing more.
 #
 # The border is where the noise of a batch is as large as the gradient:
@@ -243,41 +242,67 @@ result = saved("C03")
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# Now make this exact. Imagine the loss as a bowl that is equally round in all directions. For each batch size, take the
-# best rate. Then a step gains the share
+# It tells the price of a run. Let $S_{\min}$ be the number of updates that very large batches need. Imagine the loss as
+# a bowl that is equally round in all directions, and take the best rate for each batch size. Then a run needs $S$
+# updates, and so $S B$ images:
 #
-# $$ \frac{1}{1 + \mathcal B / B} $$
+# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
 #
-# of the most that a step can gain. (The box below derives it.) Let $\mathcal B$ be 500, and let it stay the same. A
-# step with 50 images gains an eleventh of the most. So the run needs 11 times as many updates as with very large
-# batches. What happens with 500 images, and with 5,000? The images that a run uses are its updates times $B$:
-#
-# | batch | a step gains | updates of a run | images of a run |
-# | ---: | ---: | ---: | ---: |
-# | 50 | 1/11 of the most | 11 times the least | 1.1 times the least |
-# | 500 | 1/2 | 2 times | 2 times |
-# | 5,000 | 10/11 | 1.1 times | 11 times |
-#
-# <details><summary>Where does the share come from?</summary>
+# <details><summary>Where do the formulas come from?</summary>
 #
 # The step is $-\eta\, \hat g$. Let the curvature $h$ say how quickly the gradient changes. By the Taylor series, a step
 # changes the loss in two ways. Downhill it gains $\eta \lVert g \rVert^2$ on average. But the gradient changes on the
 # way, and this costs $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$ on average. The bracket is
 # the mean of $\lVert \hat g \rVert^2$: noise makes a step longer. The difference is largest where its derivative by
 # $\eta$ is zero. This is at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. With this rate the gain is
-# $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. McCandlish et al. 2018 derive it for any bowl.
+# $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. So each step gains the share
+# $\frac{1}{1 + \mathcal B / B}$ of the most that a step can gain, and the run needs $1 + \mathcal B / B$ times as many
+# steps. McCandlish et al. 2018 derive it for any bowl.
 #
 # </details>
 #
-# In general, let $S_{\min}$ be the number of updates that very large batches need. Then the updates $S$ of a run, and
-# its images, are
+# Let the noise scale be 500 images, and let each GPU compute 256 images. What do 1, 4 and 64 GPUs need? Decide which
+# you would take, before you run the cell.
+
+# %%
+noise, per_gpu = 500, 256
+
+
+def price(batch):
+    """The updates and the images of a run, each divided by the least that is possible."""
+    return 1 + noise / batch, 1 + batch / noise
+
+
+batches = np.geomspace(20, 40_000, 100)
+figure, parts = panels(
+    ("images in a batch", "updates, times the least"), ("images in a batch", "images, times the least"), size=(8.0, 3.2)
+)
+for quantity, ax in enumerate(parts):
+    ax.loglog(batches, price(batches)[quantity], color=PURPLE, marker="")
+    ax.axvline(noise, color="0.5", linestyle=":")
+    for gpus in (1, 4, 64):
+        dot = (gpus * per_gpu, price(gpus * per_gpu)[quantity])
+        ax.plot(*dot, "o", color=PURPLE)
+        label, side = f"{gpus} GPUs" if gpus > 1 else "1 GPU", ("left", "right")[quantity]
+        ax.annotate(label, dot, (0, 8), textcoords="offset points", horizontalalignment=side)
+show(
+    figure,
+    "Two curves over the batch size. The updates fall and then stay. The images stay and then rise.",
+    f"Dotted: the noise scale, {noise} images.",
+)
+for gpus in (1, 2, 4, 16, 64):
+    updates, used = price(gpus * per_gpu)
+    print(f"{gpus:2} GPUs: {updates:.2f} times the least updates, {used:5.2f} times the least images")
+
+# %% [markdown]
+# - **Far below the noise scale** twice the batch means half the updates and the same number of images: a perfect
+#   bargain.
+# - **Far above it** twice the batch means the same number of updates and twice the images.
+# - **At the noise scale** a run needs twice the least number of both. This is the **critical batch size**.
 #
-# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
-#
-# Far below $\mathcal B$, twice the batch means half the updates and the same number of images: a perfect bargain. Far
-# above it, twice the batch means the same number of updates and twice the images. At $B = \mathcal B$ a run needs twice
-# the least number of both. This is the **critical batch size**. Below it, your colleague's GPUs save time. Far above
-# it, they burn power for almost nothing.
+# So the colleague should let two to four GPUs share one update. Four need half the updates of one. All 64 need only a
+# third less than four, and they use eleven times as many images. The other 60 GPUs can train other networks. But this
+# answer holds for a noise scale of 500. Somebody has to measure it.
 #
 # ### Measuring it with workers
 #
@@ -397,13 +422,12 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 #
 # </details>
 #
-# <details><summary>Question 2: a colleague measures a noise scale of 500 images and plans to train with 64 GPUs of 256
-# images each. What do you expect?</summary>
+# <details><summary>Question 2: late in training, the colleague's noise scale is 8,000 images. Each GPU still computes 256. How many GPUs would you now let share one update?</summary>
 #
-# The global batch (of all GPUs together) is $64 \cdot 256 = 16384$ images, more than 30 times the noise scale. The run
-# needs about 3 % more updates than the least possible, but over 30 times the images. Four GPUs would need about one and
-# a half times the updates of 64, on a sixteenth of the hardware. But ask when the noise scale was measured. Late in
-# training it is larger, and the large batch wastes less.
+# With 4 GPUs a run would now need $1 + 8000 / 1024$, about 9 times the least number of updates. With 64 GPUs, the batch
+# has $64 \cdot 256 = 16384$ images, and $1 + 8000 / 16384$ is about 1.5. So 64 GPUs need six times fewer updates than
+# four, and fewer than three times as many images. About 32 GPUs are at the critical batch size. It can therefore pay to
+# begin with few GPUs, and to add more as the noise scale grows.
 #
 # </details>
 #

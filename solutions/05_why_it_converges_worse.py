@@ -248,13 +248,15 @@ result = saved("C20")
 #
 # And scale *once*. Some launchers and libraries already multiply the rate for you.
 #
-# ### Another explanation: sharp minima
+# <details><summary>Do large batches end in sharp minima?</summary>
 #
 # You may read another explanation. Large batches end in **sharp** minima, where the loss rises steeply when the weights
 # move a little. Such networks are said to do worse on new images (Keskar et al. 2016, arXiv:1609.04836). We tested this
 # on images without distortions. The large batch does end in a sharper place. With equal updates, most of the sharpness
 # goes away. But the accuracy does not come back. So our experiment does not show that sharpness is the reason. The
 # figure and its warnings are in the lab (notebook 15).
+#
+# </details>
 #
 # You now know why fewer updates cost accuracy, and what a rate can do about it. The next two causes look the same from
 # outside, but they are mistakes.
@@ -335,7 +337,12 @@ result = saved("C06", verdict=False)
 # Was the exercise wrong? No. Look at one worker, at {{c06_one}} %. (The schedule is not that of the first experiment,
 # so the accuracy differs, too.) From the base rate, the late schedule brings four workers to {{c06_by_step}} %. They
 # make a quarter of the updates. A rate that stays high for longer makes up for this, by accident. From the scaled rate,
-# both schedules end far below it: that rate was too high from the first update on.
+# both schedules end far below one worker: that rate was too high from the first update on.
+#
+# Does this contradict the linear rule? No. The rule holds only for batches below the bend, and we have found the bend
+# at some tens to a hundred images. One worker with 64 images is already there, and four workers with 256 are beyond it.
+# (That was a similar network, but without batch normalisation.) So "multiply by $K$" tells you where to begin your
+# search, and not where it ends.
 #
 # So write schedules in epochs all the same. You do not do this for a higher number. You do it so that one worker and
 # four have the same schedule. Then the schedule cannot be the cause of a difference. Otherwise two mistakes can hide

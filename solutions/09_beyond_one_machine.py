@@ -23,6 +23,39 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %% [markdown]
+# ## How far has it been taken?
+#
+# How fast can ResNet-50 learn ImageNet? For some years this was a race. The goal was always the same: about 75 or 76 %
+# of the validation images right, after some 90 epochs. The times are the authors' own.
+#
+# | year | processors | global batch | time | published in |
+# | --- | --- | --- | --- | --- |
+# | | 1 M40 GPU | | 14 days | as told by You et al. 2017, arXiv:1709.05011 |
+# | 2017 | 256 P100 GPUs | 8,192 | 1 hour | Goyal et al., arXiv:1706.02677 |
+# | 2017 | 2,048 KNL CPUs | 32,768 | 20 minutes | You et al., arXiv:1709.05011 |
+# | 2017 | 1,024 P100 GPUs | 32,768 | 15 minutes | Akiba et al., arXiv:1711.04325 |
+# | 2018 | 2,048 P40 GPUs | 65,536 | 6.6 minutes | Jia et al., arXiv:1807.11205 |
+# | 2018 | 1,024 TPU v3 chips | 32,768 | 2.2 minutes | Ying et al., arXiv:1811.06992 |
+# | 2019 | 2,048 V100 GPUs | 81,920 | 74.7 seconds | Yamazaki et al., arXiv:1903.12650 |
+
+# %%
+from lessons.cells.records import show_records
+
+show_records()
+
+# %% [markdown]
+# You know most of the recipes. Goyal et al. scaled the rate and warmed it up. You et al. gave each layer a rate of its
+# own (LARS). Jia et al. computed with half-precision numbers (16 bits in place of 32), so there was less to send. The
+# global batch grew with the processors. The critical batch size (notebook 05) limits how far this can go.
+#
+# The **speed-up** is the time of one worker divided by the time of several. The **efficiency** is the speed-up divided
+# by the number of workers. An example: one worker needs 60 minutes, and four workers need 20. The speed-up is 3. The
+# efficiency is 75 %. The four use 4 × 20 = 80 minutes of a GPU, and the one uses 60. That is worth it if you would
+# rather pay than wait.
+#
+# So many processors do not fit into one machine. So how do programs on many machines find each other? What happens if
+# one machine fails? And how many workers are worth having? These are the questions of this notebook.
+#
 # ## Several hosts
 #
 # A **host** is a computer that takes part in a run. The launcher is told which hosts to use, and how many workers to
@@ -341,7 +374,7 @@ explore("efficiency")
 # workers wait for the slowest. Only published numbers go in, such as the speed of one GPU and of each link. Nothing is
 # fitted.
 #
-# What comes out is the **efficiency**: the speed of $K$ GPUs, divided by $K$ times the speed of one. We compare it with
+# What comes out is the efficiency. We compare it with
 # published results on up to 512 GPUs. They come from Horovod's authors, Goyal and others, PyTorch's developers and the
 # authors of DLPerf.
 #

@@ -258,6 +258,9 @@ result = saved("links", verdict=False)
 # plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take
 # time from the cores that compute. (With GPUs, the processor has time for these threads.)
 #
+# So the answer to your guess depends on the link. On a slow one, send fewer bytes or exchange less often. On a fast
+# one, keep the plain way: with the same batch, no other way is much faster there.
+#
 # This is speed alone. What does each technique cost?
 #
 # | technique | what it saves | what it may cost |
@@ -267,6 +270,22 @@ result = saved("links", verdict=False)
 # | top-k, PowerSGD | nearly all bytes | the gradient is only approximate, so compare the accuracy |
 # | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
 # | local updates | most of the exchanges | the weights differ until they are averaged, which may cost accuracy |
+#
+# **Your turn.** What do you advise these three? Decide before you open the answers.
+#
+# - A. Four GPUs in one host, joined by fast links.
+# - B. Two hosts on a link of 100 Mbit/s. The global batch is far below the critical batch size.
+# - C. The same two hosts, but the global batch must not grow.
+#
+# <details><summary>The answers</summary>
+#
+# - A. Nothing special. Take the library as it is.
+# - B. A larger batch, or several batches for each exchange. Below the critical batch size this costs hardly any images
+#   (notebook 01).
+# - C. Fewer bytes: float16 first, because its gradient is nearly exact. If that is not enough, top-k or PowerSGD. Then
+#   compare the accuracy over several seeds.
+#
+# </details>
 #
 # <details><summary>How do you add the gradients of four batches with DDP?</summary>
 #

@@ -11,10 +11,10 @@
 # ---
 
 # %% [markdown]
-# # 12 Lab of lesson 02: distorted images, and mean images
+# # 12 Lab of lesson 02: loss and accuracy, distorted images, mean images
 #
-# **After this notebook you will be able to** say when a distortion of the images raises the accuracy, and why one
-# cannot train on the mean image of a batch.
+# **After this notebook you will be able to** say what the printed loss tells you and what it hides, when a distortion
+# of the images raises the accuracy, and why one cannot train on the mean image of a batch.
 #
 # **Time:** {{minutes_12}} minutes, besides the waiting for its runs. **Builds on:** 02.
 #
@@ -32,6 +32,53 @@ from cifar import data
 from lessons import live, panels, saved, show
 
 train, test = data.load(limit=images)
+
+# %% [markdown]
+# ## Should a lower loss not mean a higher accuracy?
+#
+# You see the printed loss fall, and you expect the accuracy to rise. Is that safe? Here are two made-up networks, two
+# classes and five images. **Guess:** which network has the lower loss, and which is right more often?
+
+# %%
+modest = torch.tensor([0.60, 0.55, 0.60, 0.40, 0.45])  # probability of the right class; two classes
+bold = torch.tensor([0.99, 0.99, 0.99, 0.99, 0.0001])
+for name, right_class in (("modest", modest), ("bold", bold)):
+    accuracy = (right_class > 0.5).float().mean()
+    print(f"{name}: loss {-right_class.log().mean():.2f} nats, accuracy {accuracy:.0%}")
+
+# %% [markdown]
+# `bold` is right more often, but its loss is higher. It is very sure and wrong about one image, and this image makes
+# the mean large. Three things stand between the printed loss and the accuracy.
+#
+# - **The measure.** Accuracy asks which class comes first. Cross-entropy asks how sure the network is of the right
+#   class.
+# - **The split.** The loss is measured on the training images, and the accuracy on the test images. A network can learn
+#   its training images by heart.
+# - **The moment.** The printed loss is a mean over the epoch, on distorted images, while the weights were changing.
+#
+# Now with real networks. We train the same network by five recipes.
+#
+# - `plain` trains on the images as they are.
+# - `short` trains for fewer epochs.
+# - `distorted` shifts and mirrors the images at random.
+# - `decayed` has **weight decay**: each update also makes the weights a little smaller.
+# - `smoothed` has **label smoothing**: the target is 82 % for the right class, and not 100 %. Each other class gets 2
+#   %.
+#
+# All five are judged on undistorted images, of the training and of the test split. **Guess first:** which has the
+# lowest training loss, and which the highest test accuracy?
+#
+# **What to look at:** in each panel, do the points fall from the upper left to the lower right? The *rank correlation*
+# compares two orders of the recipes, by low loss and by high accuracy. It is 1 for equal orders, near 0 for unrelated
+# ones, and -1 if one is the reverse of the other.
+
+# %%
+_ = saved("C07")
+
+# %% [markdown]
+# `plain` has the lowest training loss, and `distorted` has the highest test accuracy. So compare runs by what you want,
+# on images that they have not seen. The training loss answers other questions. Is it finite? Does it fall at all? Does
+# it fall faster than with another learning rate?
 
 # %% [markdown]
 # ## Distortions: make the task harder, learn more
@@ -149,13 +196,21 @@ _ = saved("C18")
 #
 # ## Summary
 #
+# - A lower loss is not always a higher accuracy. Judge by images that the network has not seen.
 # - Expect a distortion to pay if it makes images that could be real, and in runs long enough to learn by heart without
 #   it. Whitening is no distortion.
 # - A mean of gradients is right. A gradient of means is not.
 #
-# <details><summary>Question: you whiten the training images and forget the test images. What do you see?</summary>
+# <details><summary>Question 1: you whiten the training images and forget the test images. What do you see?</summary>
 #
 # The training loss falls as usual, and the test accuracy is low from the first epoch on. The network sees other numbers
 # at the test than it has learnt from. No curve of the training shows this.
+#
+# </details>
+#
+# <details><summary>Question 2: after a change the training loss is higher than before. Is that bad?</summary>
+#
+# It depends on the change. Stronger distortions, label smoothing or weight decay raise it and may raise the test
+# accuracy. A learning rate that is too high raises it as well. Compare the test accuracy over several seeds.
 #
 # </details>

@@ -160,6 +160,21 @@ result = saved("C25")
 # *test accuracy*? Compared with images drawn at random, no difference was seen. Over many epochs even careless draws
 # see nearly all images. But an epoch then no longer means what it says.
 #
+# ## Whose loss does the program print?
+#
+# After the exchange all workers have the same *gradient*. But each has computed the *loss* of its own images.
+# `print(loss)` on rank 0 shows the loss of one worker's images. It jumps up and down around the loss of all images. The
+# mean over $K$ workers jumps less. **Guess first:** how much less, with four workers? (A loss is in nats, the unit of
+# notebook 02.)
+
+# %%
+result = saved("C08")
+
+# %% [markdown]
+# Theory says $\sqrt{K}$ times less, so half as much with four workers. Does the figure agree? The training is fine if
+# you print the loss of rank 0. Only the curve is noisier, and two runs look more different than they are. For a
+# smoother curve, average the loss over the workers first, as `train_by_hand` of lesson 03 does.
+#
 # ## Sum or mean, and divided by what?
 #
 # An all-reduce gives sums. Horovod divides by $K$ for you, PyTorch's `all_reduce` does not, and the loss has been
