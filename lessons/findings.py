@@ -251,7 +251,7 @@ SENTENCES = (
         lambda: all(c06.gain(runs("C06"), start).high < 0 for start in c06.STARTS),
     ),
     Sentence(
-        LESSON_05, "From the scaled rate, both schedules end far below it",
+        LESSON_05, "From the scaled rate, both schedules end far below one worker",
         lambda: max(
             np.mean(c06.last_accuracy(runs("C06"), f"scaled-{key}")) for key in ("by-step", "by-epoch")
         ) < np.mean(c06.last_accuracy(runs("C06"), "one")) - 0.1,

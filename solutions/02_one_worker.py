@@ -286,7 +286,7 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
 # | `loop small network` | image by image in Python | hardly more than nothing |
 #
-# `cached` shows the network the same version of each image in every epoch. The lab says what is lost by that.
+# `cached` shows the network the same version of each image in every epoch, so the network can learn it by heart.
 # **Guess:** which pipeline gains most from prefetching?
 #
 # **What to look at:** on the left, which colour is widest in each bar. In the middle and on the right, each pipeline

@@ -333,6 +333,7 @@ judge(3)
 # ```python
 # difference = mean(a) - mean(b)  # over several seeds, on test images, at the last epoch
 # error = (variance(a) / len(a) + variance(b) / len(b)) ** 0.5  # of the difference
+# seen = abs(difference) > 2 * error  # the border of notebook 05; with few seeds it is a little too low
 # ```
 #
 # ## Questions
