@@ -204,9 +204,10 @@ def squared_error(gradients: list[list[float]], batch: int) -> float:
 
 
 # %% [markdown]
-# Now a real network: the lessons' small ResNet, after a few updates. The experiment computes the gradient over all
-# training images, and then the gradients of many batches. It draws their mean squared distance, divided by
-# $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the gradient itself.
+# Now a real network: the lessons' small ResNet (a network of convolutions, He et al. 2015), after a few updates. The
+# experiment computes the gradient over all training images, and then the gradients of many batches. It draws their mean
+# squared distance, divided by $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the
+# gradient itself.
 #
 # **What to look at:** does the line rise or fall? Is its slope the one of the formula, $-1$? At which batch size does
 # it cross 1?
@@ -242,19 +243,21 @@ result = saved("C03")
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# It tells the price of a run. Let $S_{\min}$ be the number of updates that very large batches need. Imagine the loss as
-# a bowl that is equally round in all directions, and take the best rate for each batch size. Then a run needs $S$
-# updates, and so $S B$ images:
+# It tells the price of a run. A step by a noisy gradient gains less than a step by the gradient of all images. It gains
+# the share $\frac{1}{1 + \mathcal B / B}$. (The box below derives this for a simple loss, with the best rate for each
+# batch size.) So a run needs $1 + \mathcal B / B$ times as many steps. Let $S_{\min}$ be the number of updates that
+# very large batches need. Then a run needs $S$ updates, and so $S B$ images:
 #
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
 #
 # <details><summary>Where do the formulas come from?</summary>
 #
-# The step is $-\eta\, \hat g$. Let the curvature $h$ say how quickly the gradient changes. By the Taylor series, a step
-# changes the loss in two ways. Downhill it gains $\eta \lVert g \rVert^2$ on average. But the gradient changes on the
-# way, and this costs $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$ on average. The bracket is
-# the mean of $\lVert \hat g \rVert^2$: noise makes a step longer. The difference is largest where its derivative by
-# $\eta$ is zero. This is at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. With this rate the gain is
+# Imagine the loss as a bowl that is equally round in all directions. The step is $-\eta\, \hat g$. Let the curvature
+# $h$ say how quickly the gradient changes. By the Taylor series, a step changes the loss in two ways. Downhill it gains
+# $\eta \lVert g \rVert^2$ on average. But the gradient changes on the way, and this costs
+# $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$ on average. The bracket is the mean of
+# $\lVert \hat g \rVert^2$: noise makes a step longer. The difference is largest where its derivative by $\eta$ is zero.
+# This is at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. With this rate the gain is
 # $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. So each step gains the share
 # $\frac{1}{1 + \mathcal B / B}$ of the most that a step can gain, and the run needs $1 + \mathcal B / B$ times as many
 # steps. McCandlish et al. 2018 derive it for any bowl.
@@ -307,8 +310,9 @@ for gpus in (1, 2, 4, 16, 64):
 # ### Measuring it with workers
 #
 # At every update, $g$ over all images costs too much. But $K$ workers already have what we need. Each has a gradient of
-# its own $b$ images. Then an **all-reduce**, an exchange after which all have the same result, gives the average: a
-# gradient of $Kb$ images. Noise makes a gradient longer. On average over many batches its squared length is
+# its own $b$ images. (Each must draw other images: with equal seeds all would draw the same, and the average would be
+# no better than one gradient.) Then an **all-reduce**, an exchange after which all have the same result, gives the
+# average: a gradient of $Kb$ images. Noise makes a gradient longer. On average over many batches its squared length is
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
@@ -376,13 +380,14 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # %% [markdown]
 # How far may you trust it? Within a factor of ten, as an order of magnitude.
 #
-# - Theory assumes a **round** bowl. Real curvature differs between directions, so the noise scale can be wrong by a
-#   factor. The two numbers of the figure are {{c28_critical}} and {{c28_noise}} images: not equal, but near.
+# - Theory assumes a **round** bowl. A real loss is steeper in some directions than in others, so the noise scale can be
+#   wrong by a factor. The two numbers of the figure are {{c28_critical}} and {{c28_noise}} images: not equal, but near.
 # - The noise scale changes during training. It is small at first, because all images agree on the first thing to learn.
 #   Later it tends to grow, though unsteadily (right panel). What you measure for a run is an average.
 # - Average both squared lengths over many updates *before* you divide. Question 3 asks why.
-# - It is valid for **plain SGD with the best rate for each batch size**. Adam has a much larger critical batch size.
-#   With one rate for all batch sizes, other curves come out. Notebook 05 returns to this.
+# - It is valid for **plain SGD with the best rate for each batch size**. Adam, another optimizer (notebook 05), has a
+#   much larger critical batch size. With one rate for all batch sizes, other curves come out. Notebook 05 returns to
+#   this.
 
 # %% [markdown]
 # ## Summary

@@ -109,7 +109,8 @@ print(inspect.getsource(train_epoch))
 # - `batches` cuts the order into pieces, and fetches the images of each piece.
 # - `augment` distorts these images: it shifts and mirrors them at random.
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
-# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it.
+# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. The sum of all gradients
+#   so far grows, and soon the steps are far too long.
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
 #
 # Skip three names for now. `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them.
@@ -275,9 +276,10 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 
 # %% [markdown]
-# Here a second thread, a second line of work in the same process, prepares the next batch. It runs the first three
-# stages, so to the network they are one stage. (PyTorch's `DataLoader` can use processes instead.) The experiment has
-# four pipelines.
+# Here only two things run side by side. A second thread, a second line of work in the same process, prepares the next
+# batch: it fetches, distorts and normalises. At the same time the network computes its update. So your function gets
+# two numbers below: the time of the three preparing stages together, and the time of the update. (PyTorch's
+# `DataLoader` can use processes instead.) The experiment has four pipelines.
 #
 # | pipeline | how the images are prepared | network |
 # | --- | --- | --- |

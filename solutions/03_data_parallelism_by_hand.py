@@ -155,7 +155,8 @@ result = saved("C02")
 # %% [markdown]
 # The plain mean gives the small shard too much weight. If the data are shuffled, it holds other images each time. So
 # this is only more noise. If the data are sorted, it holds images of the last classes each time. Then these classes
-# pull every update in their direction.
+# pull every update in their direction. (A worker without any image must take part, too. It gives zeros as its gradient,
+# and the count 0.)
 #
 # There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
 # for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
@@ -333,7 +334,9 @@ show_ring(ring_step, workers)
 # Your function sees the chunks of all workers, as nobody in a real ring does. A real worker knows only three numbers:
 # its rank, the step and the size. From these it has to find out which chunk it sends, which chunk comes in, and whether
 # it adds this chunk or replaces its own. Write this plan. It is for both halves, so the steps are counted on: with
-# three workers, steps 0 and 1 are the first half, and steps 2 and 3 are the second. The workers below follow your plan.
+# three workers, steps 0 and 1 are the first half, and steps 2 and 3 are the second. In the table above, worker 1 sends
+# chunk 1, then chunk 0, then chunk 2, then chunk 1. So the number falls by one in each step, and after 0 comes the last
+# chunk. (Python's `-1 % 3` is 2.) The workers below follow your plan.
 
 
 # %% exercise="ring_plan"

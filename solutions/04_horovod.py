@@ -130,7 +130,8 @@ print("\n".join(marked))
 # way. The *shuffle* uses `args.seed` alone, so all workers cut up the same order.
 #
 # One line of Horovod's own list is missing: the learning rate, times the number of workers. The program is correct
-# without it. It changes how training converges, so it waits for notebooks 05 and 06.
+# without it. It changes how training converges, so it waits for notebooks 05 and 06. So does a schedule that counts
+# updates: with four workers an epoch has a quarter of them.
 #
 # ### Break the lines
 #
@@ -173,18 +174,14 @@ for arm, (run, *_) in result.runs.items():
 # You find such a bug by asking for its symptom. Count the distinct images. Print the device. See who writes. Compare a
 # **hash** of the weights: a short number computed from all of them, so different weights show at once.
 #
-# <details><summary>Why does a curve in the figure fall?</summary>
-#
-# The figure divides the distance by the length of the mean weights. This length grows, and the distance stays.
-#
-# </details>
+# (On the right, a curve can fall although the workers stay as far apart: the distance is divided by the length of the
+# weights, and that grows.)
 #
 # ## A GPU each
 #
-# A process that asks for "the GPU" gets number 0. So by default all workers of a machine share GPU 0. It runs out of
-# memory, or it does all the work while the others idle. Each worker must be **pinned** to a device: it gets one of its
-# own, by its *local* rank. Why not by rank? Take two machines with four GPUs each. Rank 5 would ask for a GPU 5 that
-# its machine does not have.
+# A process that asks for "the GPU" gets number 0. So by default all workers of a machine share GPU 0, and the others
+# idle. Each worker must be **pinned** to a device: it gets one of its own, by its *local* rank. Why not by rank? Take
+# two machines with four GPUs each. Rank 5 would ask for a GPU 5 that its machine does not have.
 #
 # In plain PyTorch the line is `torch.cuda.set_device(hvd.local_rank())`, before anything else touches a GPU. On a CPU
 # the same holds for cores. Four workers on two cores would start eight threads that fight each other. `use_device` ends
@@ -217,9 +214,9 @@ for arm, (run, *_) in result.runs.items():
 #
 # ## Shards: is every GPU seeing the same data?
 #
-# Suppose nobody divides the images, and all seeds are equal. What do four GPUs buy you? Each worker reads all images,
-# and all compute the same gradient. You get the heat of four GPUs, and the result of one. Nothing fails. Horovod does
-# not divide data for you, because it does not know what data is.
+# Suppose nobody divides the images, and all seeds are equal. What do four GPUs buy you? All compute the same gradient.
+# You get the heat of four GPUs, and the result of one. Nothing fails. Horovod does not divide data for you, because it
+# does not know what data is.
 #
 # Dividing means: one shuffle that all workers agree on, cut up by rank, equally many for each.
 
@@ -248,7 +245,8 @@ for epoch in range(2):
 
 # %% [markdown]
 # Why must all have equally many? Each update is a collective. A worker with one batch more waits for workers that have
-# already left the loop. Horovod prints a warning every minute, and waits on.
+# already left the loop. Horovod prints a warning every minute, and waits on. If the others have begun another epoch, it
+# is worse: the names are the same, so Horovod averages gradients of two different updates, in silence.
 #
 # ## Counting the test images
 #
@@ -297,8 +295,7 @@ convert.begin()
 steps = convert.check()
 
 # %% [markdown]
-# Open `my_workers.py` in JupyterLab. Change one thing, save the file, and run the next cell. Go on until all steps are
-# done. This order works:
+# Open `my_workers.py` in JupyterLab. Change one thing, save the file, and run the next cell. This order works:
 #
 # 1. The programs know each other, and each takes its own device.
 # 2. They share out the images.
@@ -348,8 +345,8 @@ def diagnose(symptoms: dict) -> str:
 #
 # Your program is right. Is it also fast? In each update the workers exchange all gradients. While they do, they could
 # wait, or they could compute. Take a worker whose forward pass takes 20 ms, and whose backward pass takes 40 ms. Its
-# exchange takes 30 ms. If it waits for the exchange, a third of each update is lost. So how much of the exchange can be
-# hidden?
+# exchange takes 30 ms, of which the last gradients need 5. If it waits for the exchange, a third of each update is
+# lost. So how much of the exchange can be hidden?
 #
 # ### Exchange while you compute
 #
@@ -372,13 +369,13 @@ explore("timeline")
 
 # %% [markdown]
 # The exchange can hide only behind the backward pass, because the forward pass has no gradients yet. And the first
-# layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. At best an
-# update takes
+# layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. In our
+# example the tail takes 5 ms, so 25 ms of the exchange can hide behind the 40 ms of the backward pass. After these 40
+# ms comes the tail. With the forward pass the update takes 20 + 40 + 5 = 65 ms. In general, at best an update takes
 #
 # $$ \text{forward} + \max(\text{backward}, \text{exchange} - \text{tail}) + \text{tail}. $$
 #
-# With a tail of 5 ms that is 20 + max(40, 25) + 5 = 65 ms. People often quote $\max(\text{compute}, \text{exchange})$,
-# here 60 ms. It forgets the tail.
+# (People often quote $\max(\text{compute}, \text{exchange})$, here 60 ms. It forgets the tail.)
 #
 # ### Look into a real update
 #
@@ -460,8 +457,9 @@ result = saved("C26")
 # machine overlap saves nothing, and the claim is false here.
 #
 # Overlap can even cost time. Gradients that leave as they come leave in several small exchanges, and each pays its
-# latency, the fixed time of one exchange (notebook 03). After the backward pass, one exchange would do. Count the
-# exchanges in the figure of your update. The lab (notebook 14) measures what fusion saves.
+# latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of your
+# update. With a longer cycle (`HOROVOD_CYCLE_TIME`) Horovod waits a little longer, and fuses more of them. The lab
+# (notebook 14) measures what fusion saves.
 #
 # <details><summary>Where does clipping belong?</summary>
 #

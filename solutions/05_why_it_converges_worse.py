@@ -189,12 +189,13 @@ result = saved("C20")
 #
 # ### Why the best rate stops growing
 #
-# Think of one step in a valley with curvature $h$. The step multiplies the distance from the bottom by $1 - \eta h$.
-# With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$, each step lands farther away, on the
-# other side. So there is a best rate even without noise. Call it $\eta_{\max}$.
+# Think of a valley whose bottom is at 0, with the loss $\frac12 h x^2$ at the distance $x$. The larger $h$ is, the
+# steeper are its sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the distance
+# from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$, each
+# step lands farther away, on the other side. So there is a best rate even without noise. Call it $\eta_{\max}$.
 #
 # A gradient of few images is noisy. Then the best rate is lower. Let $\mathcal B$ be the critical batch size of
-# notebook 01, beyond which more images hardly improve an update. In a quadratic valley, the best rate for one step is
+# notebook 01, beyond which more images hardly improve an update. In such a valley, the best rate for one step is
 #
 # $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
 #
@@ -208,8 +209,8 @@ result = saved("C20")
 # the rate hardly grows.
 #
 # Fitted to our figure, the formula has its bend at {{c20_critical}} images. The formula is about one step, and the
-# experiment is about whole runs. So expect its shape, and not its numbers. We have not run this sweep with batch
-# normalisation. The experiment on schedules, below, has it.
+# experiment is about whole runs. So expect its shape, and not its numbers. We have not run this search with batch
+# normalisation.
 #
 # ### Where is the bend?
 #

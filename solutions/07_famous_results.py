@@ -267,7 +267,8 @@ rebuilt_table.lamb_beside_sgd(runs)
 #    {{c32_shards}} points without batch normalisation, and with it they bring {{c32_shards_bn}}. So for two techniques
 #    show four rows: neither, each one alone, and both.
 # 2. **Test images, and the last epoch.** The best of many epochs is partly luck.
-# 3. **Several seeds.** Give the mean, the spread and the number of seeds.
+# 3. **Several seeds.** Give the mean, the spread and the number of seeds. Say also how many runs failed: a technique
+#    whose runs sometimes fail is worth less.
 # 4. **The number of updates** and the global batch, not only epochs and GPUs.
 # 5. **As much tuning for the old as for the new.**
 # 6. The command that repeats it.

@@ -25,8 +25,10 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # %% [markdown]
 # ## How far has it been taken?
 #
-# How fast can ResNet-50 learn ImageNet? For some years this was a race. The goal was always the same: about 75 or 76 %
-# of the validation images right, after some 90 epochs. The times are the authors' own.
+# ImageNet has 1.28 million training images of 1,000 kinds of things. ResNet-50 is a network with 50 layers. How fast
+# can it learn ImageNet? For some years this was a race. The goal was always the same: about 75 or 76 % of the
+# validation images right, after some 90 epochs. The times are the authors' own. (M40, P100, P40 and V100 are GPUs of
+# NVIDIA, from older to newer. KNL is a processor of Intel, and TPU is one of Google.)
 #
 # | year | processors | global batch | time | published in |
 # | --- | --- | --- | --- | --- |
@@ -65,11 +67,13 @@ show_records()
 #
 # The launcher logs in to each host by `ssh`. Three things must be right:
 #
-# - You need a key, because the launcher cannot type a password.
+# - You need an `ssh` key, because the launcher cannot type a password.
 # - The program, the environment and the data are at the same path on each host.
 # - The hosts reach each other over the network, and no firewall blocks the way.
 #
-# If a run stands still at its start, test with a tiny program that prints its rank and sums one number.
+# If a run stands still at its start, test with a tiny program that prints its rank and sums one number. If it prints
+# and does not sum, the workers cannot reach each other. Often a firewall blocks them, or a host's name belongs to
+# another network card.
 #
 # You probably have one computer. Linux can make several hosts of it. It gives a group of processes its own network
 # card, its own host name and its own list of processes. Containers are made in the same way. The next cell makes two
@@ -114,7 +118,8 @@ two = on_two_hosts()
 # ## A worker dies
 #
 # The language model Llama 3 was trained on 16,384 GPUs. In 54 days there were 419 unexpected interruptions (Grattafiori
-# and others 2024, arXiv:2407.21783). That is one in about three hours.
+# and others 2024, arXiv:2407.21783). That is one in about three hours. With twice the computers, something fails twice
+# as often.
 #
 # ### How often should you save?
 #
@@ -183,8 +188,8 @@ for minutes in (1, 5, 10, 15, 30, 60):
 #   `--blacklist-cooldown-range`, the ban never ends. Here it ends 3 to 6 seconds after the others train again.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
-# a worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta
-# ends as well, so four workers become two. What should happen to the learning rate?
+# a worker on beta, without a warning (`kill -9`). This takes one to two minutes. **Before you run it, think:** the
+# other worker of beta ends as well, so four workers become two. What should happen to the learning rate?
 
 # %%
 elastic = on_two_hosts("a worker is killed", seed=seed)
@@ -346,7 +351,8 @@ for link, (latency, byte_time) in links.items():
 # away.
 #
 # One cost is not in the formula. All workers wait for the slowest one. A worker that is late now and then is called a
-# **straggler**. The more workers there are, the more often at least one of them is late.
+# **straggler**. The more workers there are, the more often at least one of them is late. (A host that is always slow
+# can get a smaller batch. Then weigh the gradients by the counts, as in notebook 03.)
 #
 # Choose a network, a link and a batch. How many workers are worth having? You can also choose when the exchange runs:
 # during the backward pass (lesson 04), or after it (as in the cell above).

@@ -221,18 +221,22 @@ for bug, (right, wrong) in BUGS.items():
 # In the next experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one
 # computer, as in lesson 09. Their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each panel, **one group**, is
 # the plain way: all gradients are exchanged at once, after the backward pass. The black line, **no exchange**, is there
-# for comparison: each worker trains a network of its own. These are the names of the other lines. You need not remember
-# them.
+# for comparison: each worker trains a network of its own. Each panel has one of the three answers: begin earlier, send
+# fewer bytes, or exchange less often. You need not know each line to see what they have in common.
+#
+# <details><summary>What do the names of the lines mean?</summary>
 #
 # - **Earlier.** The exchange begins while the backward pass still computes. *Stock Horovod* is Horovod as it is
 #   installed. It does this, and so does *PyTorch's DDP*. Two ways of our scripts do it, too. *Each gradient when it is
 #   ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives Horovod a whole group when it is
 #   complete.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
-#   values only. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019, arXiv:1905.13727) sends two
-#   narrow matrices in place of each large one. Their product is close to the large one.
+#   values only, and where they belong. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019,
+#   arXiv:1905.13727) sends two narrow matrices in place of each large one. Their product is close to the large one.
 # - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and exchanges
 #   the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
+#
+# </details>
 
 # %%
 from lessons import all_guesses, saved
@@ -357,7 +361,8 @@ for weights_of in (7_000_000_000, 70_000_000_000):
 #
 # - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The lab of lesson 03 cuts a network in two
 #   like this. The batch is cut into small parts. The first GPU works on the second part, while the second GPU works on
-#   the first part. So both are busy.
+#   the first part. So both are busy. What crosses the link is only the activations between two layers, so a pipeline
+#   can also use a slower link.
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. The GPUs exchange activations in
 #   every layer. So they should be in one host, where the links are fast.
 #
