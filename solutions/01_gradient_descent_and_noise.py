@@ -243,10 +243,10 @@ result = saved("C03")
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# It tells the price of a run. A step by a noisy gradient gains less than a step by the gradient of all images. It gains
-# the share $\frac{1}{1 + \mathcal B / B}$. (The box below derives this for a simple loss, with the best rate for each
-# batch size.) So a run needs $1 + \mathcal B / B$ times as many steps. Let $S_{\min}$ be the number of updates that
-# very large batches need. Then a run needs $S$ updates, and so $S B$ images:
+# It tells the price of a run. A step by a noisy gradient lowers the loss by less than a step by the gradient of all
+# images. Take the best rate for each batch size. Then the step gains the share $\frac{1}{1 + \mathcal B / B}$. (The box
+# below derives this for a simple loss.) So a run needs $1 + \mathcal B / B$ times as many steps. Let $S_{\min}$ be the
+# number of updates that very large batches need. Then a run needs $S$ updates, and so $S B$ images:
 #
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
 #
@@ -268,12 +268,12 @@ result = saved("C03")
 # you would take, before you run the cell.
 
 # %%
-noise, per_gpu = 500, 256
+border, per_gpu = 500, 256  # images: the noise scale, and the batch of one GPU
 
 
 def price(batch):
     """The updates and the images of a run, each divided by the least that is possible."""
-    return 1 + noise / batch, 1 + batch / noise
+    return 1 + border / batch, 1 + batch / border
 
 
 batches = np.geomspace(20, 40_000, 100)
@@ -282,7 +282,7 @@ figure, parts = panels(
 )
 for quantity, ax in enumerate(parts):
     ax.loglog(batches, price(batches)[quantity], color=PURPLE, marker="")
-    ax.axvline(noise, color="0.5", linestyle=":")
+    ax.axvline(border, color="0.5", linestyle=":")
     for gpus in (1, 4, 64):
         dot = (gpus * per_gpu, price(gpus * per_gpu)[quantity])
         ax.plot(*dot, "o", color=PURPLE)
@@ -291,7 +291,7 @@ for quantity, ax in enumerate(parts):
 show(
     figure,
     "Two curves over the batch size. The updates fall and then stay. The images stay and then rise.",
-    f"Dotted: the noise scale, {noise} images.",
+    f"Dotted: the noise scale, {border} images.",
 )
 for gpus in (1, 2, 4, 16, 64):
     updates, used = price(gpus * per_gpu)
@@ -301,18 +301,22 @@ for gpus in (1, 2, 4, 16, 64):
 # - **Far below the noise scale** twice the batch means half the updates and the same number of images: a perfect
 #   bargain.
 # - **Far above it** twice the batch means the same number of updates and twice the images.
-# - **At the noise scale** a run needs twice the least number of both. This is the **critical batch size**.
+# - **At the noise scale** a run needs twice the least number of both. The batch size at which this happens is called
+#   the **critical batch size**. So by this theory it is equal to the noise scale. Later you will see whether that is
+#   true.
 #
-# So the colleague should let two to four GPUs share one update. Four need half the updates of one. All 64 need only a
-# third less than four, and they use eleven times as many images. The other 60 GPUs can train other networks. But this
-# answer holds for a noise scale of 500. Somebody has to measure it.
+# Updates are what you wait for, and images are what you pay for. So the colleague should let two to four GPUs share one
+# update. Four need half the updates of one. All 64 need only a third less than four, and they use eleven times as many
+# images. The other 60 GPUs can train other networks. But this answer holds for a noise scale of 500. Somebody has to
+# measure it.
 #
 # ### Measuring it with workers
 #
 # At every update, $g$ over all images costs too much. But $K$ workers already have what we need. Each has a gradient of
 # its own $b$ images. (Each must draw other images: with equal seeds all would draw the same, and the average would be
 # no better than one gradient.) Then an **all-reduce**, an exchange after which all have the same result, gives the
-# average: a gradient of $Kb$ images. Noise makes a gradient longer. On average over many batches its squared length is
+# average: a gradient of $Kb$ images. Noise makes a gradient longer: $\hat g$ is $g$ plus noise, and the noise points
+# along $g$ as often as against it. So on average over many batches the squared lengths add up:
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
@@ -333,7 +337,8 @@ def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big:
 # ### Does it predict the critical batch size?
 #
 # **Guess first.** At the critical batch size a run needs twice as many updates as with very large batches. Which batch
-# size is that, for a small network? (The 500 above was only an example.) Write a number into the next cell.
+# size is that, in a real training of a small network? (The 500 above was only an example.) Write a number into the next
+# cell.
 
 # %%
 my_guess = None  # a number of images
@@ -378,7 +383,8 @@ rows = "\n".join(
 Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n" + rows)
 
 # %% [markdown]
-# How far may you trust it? Within a factor of ten, as an order of magnitude.
+# The best rate grows with the batch, too, but less and less. Notebook 05 asks why. How far may you trust the noise
+# scale? As an order of magnitude: it tells you whether to take some tens of images or some thousands.
 #
 # - Theory assumes a **round** bowl. A real loss is steeper in some directions than in others, so the noise scale can be
 #   wrong by a factor. The two numbers of the figure are {{c28_critical}} and {{c28_noise}} images: not equal, but near.

@@ -96,7 +96,17 @@ for epoch in (0, 1):
 # %% [markdown]
 # ### The loop
 #
-# This is the loop of an epoch:
+# Each update has five lines:
+#
+# ```python
+# for images, labels in data:
+#     loss = cross_entropy(net(normalise(images)), labels)
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
+# ```
+#
+# The script's loop of an epoch has a few lines more. Skip `wait`, `lane` and `autocast` for now:
 
 # %%
 import inspect
@@ -113,9 +123,11 @@ print(inspect.getsource(train_epoch))
 #   so far grows, and soon the steps are far too long.
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
 #
-# Skip three names for now. `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them.
-# `wait_for_gradients` does nothing with one worker (notebook 04). `norm=no_norm` means no batch normalisation (notebook
-# 06). The experiments below use the same network with batch normalisation.
+# `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait` does nothing with one
+# worker (notebook 04), and `lane` tells the live view what happens. The network is a small ResNet: some layers of
+# convolutions, each of which looks for patterns in a small window of the image, and short cuts around them.
+# `norm=no_norm` means no batch normalisation (notebook 06). The experiments below use the same network with batch
+# normalisation.
 
 # %% [markdown]
 # ## How long does an update take?
@@ -147,7 +159,8 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 # %% [markdown]
 # **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. The
 # dotted line is the fitted knee. Is the measured speed there about half of the limit $1/c$? (The dashed line belongs to
-# the saved run, on another machine.)
+# the saved run, on another machine. Do your stars jump up and down? Then another program was busy. Run the cell again,
+# or use the saved run.)
 
 # %%
 from lessons import live, saved

@@ -245,8 +245,8 @@ for epoch in range(2):
 
 # %% [markdown]
 # Why must all have equally many? Each update is a collective. A worker with one batch more waits for workers that have
-# already left the loop. Horovod prints a warning every minute, and waits on. If the others have begun another epoch, it
-# is worse: the names are the same, so Horovod averages gradients of two different updates, in silence.
+# already left the loop. Horovod prints a warning every minute, and waits on. In other programs it is worse. If the
+# other workers begin the next epoch at once, Horovod averages gradients of two different updates, in silence.
 #
 # ## Counting the test images
 #
@@ -319,7 +319,8 @@ steps = convert.check()
 # %% [markdown]
 # ## The bug zoo
 #
-# Now be the doctor. You get the measurements of a run. Name its bug.
+# Now be the doctor. You get the measurements of a run. Name its bug. (The bug "rank 0's metrics" means: the accuracy
+# that is printed comes from the test images of worker 0 alone.)
 
 
 # %% exercise="bug_zoo"
@@ -345,8 +346,8 @@ def diagnose(symptoms: dict) -> str:
 #
 # Your program is right. Is it also fast? In each update the workers exchange all gradients. While they do, they could
 # wait, or they could compute. Take a worker whose forward pass takes 20 ms, and whose backward pass takes 40 ms. Its
-# exchange takes 30 ms, of which the last gradients need 5. If it waits for the exchange, a third of each update is
-# lost. So how much of the exchange can be hidden?
+# exchange takes 30 ms. If it waits for the exchange, a third of each update is lost. So how much of the exchange can be
+# hidden?
 #
 # ### Exchange while you compute
 #
@@ -359,8 +360,8 @@ def diagnose(symptoms: dict) -> str:
 # ready. `DistributedOptimizer` sets the hooks. A hook announces the gradient, and `loss.backward()` goes on. Only
 # `optimizer.step()` waits. So the exchange and the backward pass go on at the same time: they **overlap**.
 #
-# With 20, 40 and 30 ms, an update without overlap takes 90 ms. **Guess** the time with overlap. Then move the dials,
-# which begin with another case. (A *bucket* is a group of gradients that are sent together.)
+# In the drawing each message costs 1 ms, however small it is. So many small messages take longer than few large ones.
+# Now move the dials, which begin with another case. (A *bucket* is a group of gradients that are sent together.)
 
 # %%
 from lessons import explore
@@ -369,9 +370,9 @@ explore("timeline")
 
 # %% [markdown]
 # The exchange can hide only behind the backward pass, because the forward pass has no gradients yet. And the first
-# layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. In our
-# example the tail takes 5 ms, so 25 ms of the exchange can hide behind the 40 ms of the backward pass. After these 40
-# ms comes the tail. With the forward pass the update takes 20 + 40 + 5 = 65 ms. In general, at best an update takes
+# layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. In the
+# drawing with six groups, each group takes about 6 ms. Five of them hide behind the backward pass. The last one is the
+# tail. So the update takes 20 + 40 + 6 = 66 ms. In general, at best an update takes
 #
 # $$ \text{forward} + \max(\text{backward}, \text{exchange} - \text{tail}) + \text{tail}. $$
 #
@@ -456,9 +457,9 @@ result = saved("C26")
 # one machine, is work for the CPU, and so is adding up. If no core is free, each slows the other down. So on this
 # machine overlap saves nothing, and the claim is false here.
 #
-# Overlap can even cost time. Gradients that leave as they come leave in several small exchanges, and each pays its
-# latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of your
-# update. With a longer cycle (`HOROVOD_CYCLE_TIME`) Horovod waits a little longer, and fuses more of them. The lab
+# Overlap can even cost time. If each gradient is sent when it is ready, there are several small exchanges, and each
+# pays its latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of
+# your update. With a longer cycle (`HOROVOD_CYCLE_TIME`) Horovod waits a little longer, and fuses more of them. The lab
 # (notebook 14) measures what fusion saves.
 #
 # <details><summary>Where does clipping belong?</summary>

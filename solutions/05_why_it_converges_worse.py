@@ -194,8 +194,9 @@ result = saved("C20")
 # from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$, each
 # step lands farther away, on the other side. So there is a best rate even without noise. Call it $\eta_{\max}$.
 #
-# A gradient of few images is noisy. Then the best rate is lower. Let $\mathcal B$ be the critical batch size of
-# notebook 01, beyond which more images hardly improve an update. In such a valley, the best rate for one step is
+# A gradient of few images is noisy. A step then goes partly in a wrong direction, and the longer it is, the more it
+# does harm. So with noise the best rate is lower. Let $\mathcal B$ be the critical batch size of notebook 01, beyond
+# which more images hardly improve an update. In such a valley, the best rate for one step is
 #
 # $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
 #
@@ -352,9 +353,10 @@ result = saved("C06", verdict=False)
 # ## Five patients
 #
 # Now find the cause yourself. The program for one worker makes 782 updates in an epoch. Its rate is 0.1, and falls to
-# 0.01 in epoch 4. It runs for 8 epochs, counted from 0. Each patient is the same program for four workers with 64
-# images each, so it makes 196 updates in an epoch. A search has found that the best rate for four workers is 0.4. All
-# five patients end lower than a healthy program. This is what they print:
+# 0.01 in epoch 4. It runs for 8 epochs, counted from 0. This is a made-up problem, with a network of its own. Each
+# patient is the same program for four workers with 64 images each, so it makes 196 updates in an epoch. For this
+# network a search has found that the best rate for four workers is 0.4. So here the linear rule is right. All five
+# patients end lower than a healthy program. This is what they print:
 #
 # | | first images of workers 0 and 1 | rate in epochs 0, 4 and 7 | runs |
 # | --- | --- | --- | --- |
@@ -407,8 +409,8 @@ result = saved("C06", verdict=False)
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #
-# 1. Count the updates. If there are fewer than before, compare once at equal updates. Is the accuracy lower there too,
-#    and the training loss not higher? Then the network does worse on new images, or its rate was not searched for.
+# 1. Count the updates. If there are fewer than before, compare once at equal updates. If the accuracy is then as high
+#    as before, fewer updates were the cause. If not, go on with this list.
 # 2. Print the first images of each worker. They must differ. Together the workers must see all images (notebook 03).
 # 3. Check that all workers start with the same weights and stay equal (notebook 04).
 # 4. Write the schedule in epochs, warmup included.

@@ -228,6 +228,7 @@ rebuilt_table.published_beside_rebuilt(runs)
 # chosen rates were run with all seeds. **Guess:** which wins, plain SGD, clipped SGD or LAMB?
 
 # %%
+rebuilt_table.arms(runs, tuned=True)
 rebuilt_table.show_rates(runs)
 rebuilt_table.lamb_beside_sgd(runs)
 
@@ -266,7 +267,8 @@ rebuilt_table.lamb_beside_sgd(runs)
 # 1. **One change from row to row.** What a technique brings depends on what is there already. Here, shards bring
 #    {{c32_shards}} points without batch normalisation, and with it they bring {{c32_shards_bn}}. So for two techniques
 #    show four rows: neither, each one alone, and both.
-# 2. **Test images, and the last epoch.** The best of many epochs is partly luck.
+# 2. **Test images, and the last epoch.** The best of many epochs is partly luck. So choose a rate on other images than
+#    the test images. (We did not, see above.)
 # 3. **Several seeds.** Give the mean, the spread and the number of seeds. Say also how many runs failed: a technique
 #    whose runs sometimes fail is worth less.
 # 4. **The number of updates** and the global batch, not only epochs and GPUs.

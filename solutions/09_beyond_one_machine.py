@@ -32,9 +32,9 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 #
 # | year | processors | global batch | time | published in |
 # | --- | --- | --- | --- | --- |
-# | | 1 M40 GPU | | 14 days | as told by You et al. 2017, arXiv:1709.05011 |
+# | | 1 M40 GPU | | 14 days | as told by Yang You et al. 2017, arXiv:1709.05011 |
 # | 2017 | 256 P100 GPUs | 8,192 | 1 hour | Goyal et al., arXiv:1706.02677 |
-# | 2017 | 2,048 KNL CPUs | 32,768 | 20 minutes | You et al., arXiv:1709.05011 |
+# | 2017 | 2,048 KNL CPUs | 32,768 | 20 minutes | Yang You et al., arXiv:1709.05011 |
 # | 2017 | 1,024 P100 GPUs | 32,768 | 15 minutes | Akiba et al., arXiv:1711.04325 |
 # | 2018 | 2,048 P40 GPUs | 65,536 | 6.6 minutes | Jia et al., arXiv:1807.11205 |
 # | 2018 | 1,024 TPU v3 chips | 32,768 | 2.2 minutes | Ying et al., arXiv:1811.06992 |
@@ -46,9 +46,10 @@ from lessons.cells.records import show_records
 show_records()
 
 # %% [markdown]
-# You know most of the recipes. Goyal et al. scaled the rate and warmed it up. You et al. gave each layer a rate of its
-# own (LARS). Jia et al. computed with half-precision numbers (16 bits in place of 32), so there was less to send. The
-# global batch grew with the processors. The critical batch size (notebook 05) limits how far this can go.
+# You know most of the recipes. Goyal and others scaled the rate and warmed it up. Yang You and others gave each layer a
+# rate of its own (LARS). Jia and others computed with half-precision numbers (16 bits in place of 32), so there was
+# less to send. The global batch grew with the processors. The critical batch size (notebook 05) limits how far this can
+# go.
 #
 # The **speed-up** is the time of one worker divided by the time of several. The **efficiency** is the speed-up divided
 # by the number of workers. An example: one worker needs 60 minutes, and four workers need 20. The speed-up is 3. The
@@ -320,7 +321,6 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 
 # %%
 from benchmarks.methods.published import WEIGHTS, value
-from benchmarks.methods.ring_all_reduce import ring
 
 gradient_bytes = 4 * WEIGHTS["ResNet-50"]
 reached = value("tcp")  # the share of its rate that Ethernet reaches with TCP, the usual way to send data
@@ -330,8 +330,10 @@ links = {  # seconds for a message, and for a byte
     f"Ethernet, {10 * reached:.0f} of its 10 Gbit/s": (value("tcp latency"), 8 / (reached * 10e9)),
 }
 for link, (latency, byte_time) in links.items():
-    exchange = ring((0, latency, byte_time), 64, gradient_bytes)
-    print(f"{link}: an exchange of 64 GPUs takes {1000 * exchange:.0f} ms")
+    messages, sent = 2 * 63 * latency, 2 * 63 / 64 * gradient_bytes * byte_time
+    exchange = messages + sent
+    print(f"{link}: a message takes {1000 * latency:.3f} ms, and a million bytes take {1e9 * byte_time:.2f} ms")
+    print(f"    64 GPUs need {1000 * messages:.1f} ms for messages and {1000 * sent:.0f} ms for bytes")
     for batch in (64, 256):
         computing = batch / 350  # seconds
         work = 64 * computing / (computing + exchange)
@@ -380,9 +382,9 @@ explore("efficiency")
 # workers wait for the slowest. Only published numbers go in, such as the speed of one GPU and of each link. Nothing is
 # fitted.
 #
-# What comes out is the efficiency. We compare it with
-# published results on up to 512 GPUs. They come from Horovod's authors, Goyal and others, PyTorch's developers and the
-# authors of DLPerf.
+# What comes out is the efficiency. (If each worker keeps its batch, it is the share of the time in which a worker
+# computes.) We compare it with published results on up to 512 GPUs. They come from Horovod's authors, Goyal and others,
+# PyTorch's developers and the authors of DLPerf.
 #
 # **Guess first.** Take the median error of all predictions. How many per cent is it?
 

@@ -55,9 +55,13 @@ def parts_of(arm: str) -> dict[str, str]:
     return dict(zip(COLUMNS, (workers, images, *made, DECAYS[made[-1]]), strict=True))
 
 
-def arms(runs: Runs) -> None:
-    """Show a table of all arms: their settings, their updates, and their test accuracy."""
-    rows = [(code(arm), *parts_of(arm).values(), f"{_updates(runs, arm):,}", _accuracy(runs, arm)) for arm in ARMS]
+def arms(runs: Runs, tuned: bool = False) -> None:
+    """Show a table of arms: their settings, their updates, and their test accuracy.
+
+    These are the arms whose rate was searched for if `tuned` is true, and otherwise all others.
+    """
+    names = [arm for arm in ARMS if (arm in CHOSEN.values()) == tuned]
+    rows = [(code(arm), *parts_of(arm).values(), f"{_updates(runs, arm):,}", _accuracy(runs, arm)) for arm in names]
     display(HTML(table(rows, ("arm", *COLUMNS, "updates", "test accuracy, %"))))
 
 

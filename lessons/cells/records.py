@@ -3,7 +3,7 @@
 from lessons.cells.figures import axes, show
 
 RECORDS = (  # who, processors, minutes
-    ("one GPU", 1, 14 * 24 * 60), ("Goyal", 256, 60), ("You", 2048, 20), ("Akiba", 1024, 15), ("Jia", 2048, 6.6),
+    ("one GPU", 1, 14 * 24 * 60), ("Goyal", 256, 60), ("Yang You", 2048, 20), ("Akiba", 1024, 15), ("Jia", 2048, 6.6),
     ("Ying", 1024, 2.2), ("Yamazaki", 2048, 74.7 / 60),
 )  # fmt: skip
 
