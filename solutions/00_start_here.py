@@ -22,8 +22,9 @@
 #
 # Training a network on one processor is slow. So you start four **workers**. A worker is a process, which has a
 # processor of its own where there are enough. Each has a copy of the network, and its own quarter of the images, its
-# **shard**. After every **batch** of a few dozen images they average their gradients. They start with equal weights,
-# and each of them applies the same average. So all four stay equal. This is called **data parallelism**.
+# **shard**. After every **batch** of a few dozen images they average their gradients, and each of them changes its
+# weights by the same average. This is one **update**. They start with equal weights. So all four stay equal. This is
+# called **data parallelism**.
 #
 # Every log looks healthy. The loss falls. No error is printed. All four processors are busy. And in the end the network
 # is *worse* than the one that a single worker trained. Nobody has changed the network or the images. The next cell
@@ -107,9 +108,11 @@ print(f"memory: {psutil.virtual_memory().total / 2**30:.0f} GiB")
 print("GPUs:", gpus or "none")
 
 # %% [markdown]
-# With fewer cores than workers the workers take turns. They still compute what workers on machines of their own would
-# compute, which is all that most experiments here need: *what* is learned does not depend on the clock. Where time is
-# the question, the notebooks say how it was measured.
+# Each worker has a copy of the program and of the network, so four workers need four times the memory of one. If the
+# memory is too small, the system becomes very slow, or it ends a worker. With fewer cores than workers the workers take
+# turns. They still compute what workers on machines of their own would compute, which is all that most experiments here
+# need: *what* is learned does not depend on the clock. Where time is the question, the notebooks say how it was
+# measured.
 #
 # ## Four workers, one network
 #
@@ -131,17 +134,16 @@ lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch
 # Its boxes say what the worker did, from left to right. The run was short, so the accuracy is low.
 #
 # What matters is what happened. Four processes each saw a quarter of the images. After every batch they averaged their
-# gradients, and each changed its weights with the average. Such a step is called an **update**. At the end all four
-# held the same network, and one of them wrote it down. The losses in the rows differ all the same, because each is the
-# loss of one worker's own last batch. The training loss in the last line is the mean over the whole epoch and all
-# workers.
+# gradients, and each changed its weights with the average. So every worker must take part in each update. At the end
+# all four held the same network, and one of them wrote it down. The losses in the rows differ all the same, because
+# each is the loss of one worker's own last batch. The training loss in the last line is the mean over the whole epoch
+# and all workers.
 #
 # **Try it:** change `workers` to 2 in the cell of parameters above, run that cell and the one with `horovodrun` again,
 # and compare. What has changed in the number of updates? Why?
 #
-# **Why a command, and not a function?** A notebook is one process. Workers are processes of their own, and they have to
-# be *launched*, not forked from the notebook: a forked copy of a process that has already used threads or a GPU may
-# hang. So each run with several workers starts with a command such as the one above.
+# **Why a command, and not a function?** A notebook is one process, and a function that you call runs inside it. Workers
+# are processes of their own. So each run with several workers starts with a command such as the one above.
 #
 # ## Why Horovod?
 #

@@ -204,9 +204,10 @@ def squared_error(gradients: list[list[float]], batch: int) -> float:
 
 
 # %% [markdown]
-# Now a real network: the lessons' small ResNet, after a few updates. The experiment computes the gradient over all
-# training images, and then the gradients of many batches. It draws their mean squared distance, divided by
-# $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the gradient itself.
+# Now a real network: the lessons' small ResNet (a network of convolutions, He et al. 2015), after a few updates. The
+# experiment computes the gradient over all training images, and then the gradients of many batches. It draws their mean
+# squared distance, divided by $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the
+# gradient itself.
 #
 # **What to look at:** does the line rise or fall? Is its slope the one of the formula, $-1$? At which batch size does
 # it cross 1?
@@ -229,12 +230,11 @@ result = saved("C03")
 # %% [markdown]
 # ## How large may a batch be?
 #
-# Back to the colleague with 64 GPUs. A batch of twice the size gives a better gradient and costs twice as much. When is
-# it worth it? There are two extremes.
+# Back to the colleague with 64 GPUs. A batch of twice the size costs twice as many images. What does it buy? There are
+# two extremes.
 #
-# - **Small batches.** The noise is larger than the gradient, so a step goes mostly in a random direction. Its rate must
-#   be low. With twice the images, the squared error is half as large. Then the rate can be almost twice as high, and a
-#   step gains almost twice as much.
+# - **Small batches.** The noise is larger than the gradient, so a step goes mostly in a random direction. With twice
+#   the images the squared error is half as large, and a step gains almost twice as much.
 # - **Large batches.** There is almost no noise left. With twice the images a step gains almost nothing more.
 #
 # The border is where the noise of a batch is as large as the gradient:
@@ -243,47 +243,80 @@ result = saved("C03")
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# Now make this exact. Imagine the loss as a bowl that is equally round in all directions. For each batch size, take the
-# best rate. Then a step gains the share
-#
-# $$ \frac{1}{1 + \mathcal B / B} $$
-#
-# of the most that a step can gain. (The box below derives it.) Let $\mathcal B$ be 500, and let it stay the same. A
-# step with 50 images gains an eleventh of the most. So the run needs 11 times as many updates as with very large
-# batches. What happens with 500 images, and with 5,000? The images that a run uses are its updates times $B$:
-#
-# | batch | a step gains | updates of a run | images of a run |
-# | ---: | ---: | ---: | ---: |
-# | 50 | 1/11 of the most | 11 times the least | 1.1 times the least |
-# | 500 | 1/2 | 2 times | 2 times |
-# | 5,000 | 10/11 | 1.1 times | 11 times |
-#
-# <details><summary>Where does the share come from?</summary>
-#
-# The step is $-\eta\, \hat g$. Let the curvature $h$ say how quickly the gradient changes. By the Taylor series, a step
-# changes the loss in two ways. Downhill it gains $\eta \lVert g \rVert^2$ on average. But the gradient changes on the
-# way, and this costs $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$ on average. The bracket is
-# the mean of $\lVert \hat g \rVert^2$: noise makes a step longer. The difference is largest where its derivative by
-# $\eta$ is zero. This is at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. With this rate the gain is
-# $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. McCandlish et al. 2018 derive it for any bowl.
-#
-# </details>
-#
-# In general, let $S_{\min}$ be the number of updates that very large batches need. Then the updates $S$ of a run, and
-# its images, are
+# It tells the price of a run. A step by a noisy gradient lowers the loss by less than a step by the gradient of all
+# images. Take the best rate for each batch size. Then the step gains the share $\frac{1}{1 + \mathcal B / B}$. (The box
+# below derives this for a simple loss.) So a run needs $1 + \mathcal B / B$ times as many steps. Let $S_{\min}$ be the
+# number of updates that very large batches need. Then a run needs $S$ updates, and so $S B$ images:
 #
 # $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
 #
-# Far below $\mathcal B$, twice the batch means half the updates and the same number of images: a perfect bargain. Far
-# above it, twice the batch means the same number of updates and twice the images. At $B = \mathcal B$ a run needs twice
-# the least number of both. This is the **critical batch size**. Below it, your colleague's GPUs save time. Far above
-# it, they burn power for almost nothing.
+# <details><summary>Where do the formulas come from?</summary>
+#
+# Imagine the loss as a bowl that is equally round in all directions. The step is $-\eta\, \hat g$. Let the curvature
+# $h$ say how quickly the gradient changes. By the Taylor series, a step changes the loss in two ways. Downhill it gains
+# $\eta \lVert g \rVert^2$ on average. But the gradient changes on the way, and this costs
+# $\frac12 h \eta^2 (\lVert g \rVert^2 + \operatorname{tr} \Sigma / B)$ on average. The bracket is the mean of
+# $\lVert \hat g \rVert^2$: noise makes a step longer. The difference is largest where its derivative by $\eta$ is zero.
+# This is at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. With this rate the gain is
+# $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. So each step gains the share
+# $\frac{1}{1 + \mathcal B / B}$ of the most that a step can gain, and the run needs $1 + \mathcal B / B$ times as many
+# steps. McCandlish et al. 2018 derive it for any bowl.
+#
+# </details>
+#
+# Let the noise scale be 500 images, and let each GPU compute 256 images. What do 1, 4 and 64 GPUs need? Decide which
+# you would take, before you run the cell.
+
+# %%
+border, per_gpu = 500, 256  # images: the noise scale, and the batch of one GPU
+
+
+def price(batch):
+    """The updates and the images of a run, each divided by the least that is possible."""
+    return 1 + border / batch, 1 + batch / border
+
+
+batches = np.geomspace(20, 40_000, 100)
+figure, parts = panels(
+    ("images in a batch", "updates, times the least"), ("images in a batch", "images, times the least"), size=(8.0, 3.2)
+)
+for quantity, ax in enumerate(parts):
+    ax.loglog(batches, price(batches)[quantity], color=PURPLE, marker="")
+    ax.axvline(border, color="0.5", linestyle=":")
+    for gpus in (1, 4, 64):
+        dot = (gpus * per_gpu, price(gpus * per_gpu)[quantity])
+        ax.plot(*dot, "o", color=PURPLE)
+        label, side = f"{gpus} GPUs" if gpus > 1 else "1 GPU", ("left", "right")[quantity]
+        ax.annotate(label, dot, (0, 8), textcoords="offset points", horizontalalignment=side)
+show(
+    figure,
+    "Two curves over the batch size. The updates fall and then stay. The images stay and then rise.",
+    f"Dotted: the noise scale, {border} images.",
+)
+for gpus in (1, 2, 4, 16, 64):
+    updates, used = price(gpus * per_gpu)
+    print(f"{gpus:2} GPUs: {updates:.2f} times the least updates, {used:5.2f} times the least images")
+
+# %% [markdown]
+# - **Far below the noise scale** twice the batch means half the updates and the same number of images: a perfect
+#   bargain.
+# - **Far above it** twice the batch means the same number of updates and twice the images.
+# - **At the noise scale** a run needs twice the least number of both. The batch size at which this happens is called
+#   the **critical batch size**. So by this theory it is equal to the noise scale. Later you will see whether that is
+#   true.
+#
+# Updates are what you wait for, and images are what you pay for. So the colleague should let two to four GPUs share one
+# update. Four need half the updates of one. All 64 need only a third less than four, and they use eleven times as many
+# images. The other 60 GPUs can train other networks. But this answer holds for a noise scale of 500. Somebody has to
+# measure it.
 #
 # ### Measuring it with workers
 #
 # At every update, $g$ over all images costs too much. But $K$ workers already have what we need. Each has a gradient of
-# its own $b$ images. Then an **all-reduce**, an exchange after which all have the same result, gives the average: a
-# gradient of $Kb$ images. Noise makes a gradient longer. On average over many batches its squared length is
+# its own $b$ images. (Each must draw other images: with equal seeds all would draw the same, and the average would be
+# no better than one gradient.) Then an **all-reduce**, an exchange after which all have the same result, gives the
+# average: a gradient of $Kb$ images. Noise makes a gradient longer: $\hat g$ is $g$ plus noise, and the noise points
+# along $g$ as often as against it. So on average over many batches the squared lengths add up:
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
@@ -304,7 +337,8 @@ def noise_scale(small_batch: int, big_batch: int, norm2_small: float, norm2_big:
 # ### Does it predict the critical batch size?
 #
 # **Guess first.** At the critical batch size a run needs twice as many updates as with very large batches. Which batch
-# size is that, for a small network? (The 500 above was only an example.) Write a number into the next cell.
+# size is that, in a real training of a small network? (The 500 above was only an example.) Write a number into the next
+# cell.
 
 # %%
 my_guess = None  # a number of images
@@ -349,15 +383,17 @@ rows = "\n".join(
 Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n" + rows)
 
 # %% [markdown]
-# How far may you trust it? Within a factor of ten, as an order of magnitude.
+# The best rate grows with the batch, too, but less and less. Notebook 05 asks why. How far may you trust the noise
+# scale? As an order of magnitude: it tells you whether to take some tens of images or some thousands.
 #
-# - Theory assumes a **round** bowl. Real curvature differs between directions, so the noise scale can be wrong by a
-#   factor. The two numbers of the figure are {{c28_critical}} and {{c28_noise}} images: not equal, but near.
+# - Theory assumes a **round** bowl. A real loss is steeper in some directions than in others, so the noise scale can be
+#   wrong by a factor. The two numbers of the figure are {{c28_critical}} and {{c28_noise}} images: not equal, but near.
 # - The noise scale changes during training. It is small at first, because all images agree on the first thing to learn.
 #   Later it tends to grow, though unsteadily (right panel). What you measure for a run is an average.
 # - Average both squared lengths over many updates *before* you divide. Question 3 asks why.
-# - It is valid for **plain SGD with the best rate for each batch size**. Adam has a much larger critical batch size.
-#   With one rate for all batch sizes, other curves come out. Notebook 05 returns to this.
+# - It is valid for **plain SGD with the best rate for each batch size**. Adam, another optimizer (notebook 05), has a
+#   much larger critical batch size. With one rate for all batch sizes, other curves come out. Notebook 05 returns to
+#   this.
 
 # %% [markdown]
 # ## Summary
@@ -397,13 +433,12 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 #
 # </details>
 #
-# <details><summary>Question 2: a colleague measures a noise scale of 500 images and plans to train with 64 GPUs of 256
-# images each. What do you expect?</summary>
+# <details><summary>Question 2: late in training, the colleague's noise scale is 8,000 images. Each GPU still computes 256. How many GPUs would you now let share one update?</summary>
 #
-# The global batch (of all GPUs together) is $64 \cdot 256 = 16384$ images, more than 30 times the noise scale. The run
-# needs about 3 % more updates than the least possible, but over 30 times the images. Four GPUs would need about one and
-# a half times the updates of 64, on a sixteenth of the hardware. But ask when the noise scale was measured. Late in
-# training it is larger, and the large batch wastes less.
+# With 4 GPUs a run would now need $1 + 8000 / 1024$, about 9 times the least number of updates. With 64 GPUs, the batch
+# has $64 \cdot 256 = 16384$ images, and $1 + 8000 / 16384$ is about 1.5. So 64 GPUs need six times fewer updates than
+# four, and fewer than three times as many images. About 32 GPUs are at the critical batch size. It can therefore pay to
+# begin with few GPUs, and to add more as the noise scale grows.
 #
 # </details>
 #

@@ -13,9 +13,8 @@
 # %% [markdown]
 # # 02 One worker
 #
-# **After this notebook you will be able to** say what each part of `cifar_single.py` does, what its printed loss tells
-# you and what it hides, predict how long an update takes and how much memory it needs, and find the stage that slows a
-# training run down.
+# **After this notebook you will be able to** say what each part of `cifar_single.py` does, predict how long an update
+# takes and how much memory it needs, and find the stage that slows a training run down.
 #
 # **Time:** about {{minutes_02}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 01 (gradients
 # and their noise).
@@ -57,7 +56,9 @@ import math
 print(f"ln 10 = {math.log(10):.3f}; in the first epoch: {lines[0]['train_loss']:.3f}, {lines[0]['test_accuracy']:.1%}")
 
 # %% [markdown]
-# Such a network has the loss $\ln 10$ and an accuracy of 10 %. After the first epoch, ours is already better.
+# Such a network has the loss $\ln 10$ and an accuracy of 10 %. After the first epoch, ours is already better. The loss
+# is measured on the training images, and the accuracy on the test images. Does a lower loss always mean a higher
+# accuracy? No. The lab, notebook 12, shows five trainings in which it does not.
 #
 # ## The script, read
 #
@@ -95,7 +96,17 @@ for epoch in (0, 1):
 # %% [markdown]
 # ### The loop
 #
-# This is the loop of an epoch:
+# Each update has five lines:
+#
+# ```python
+# for images, labels in data:
+#     loss = cross_entropy(net(normalise(images)), labels)
+#     optimizer.zero_grad()
+#     loss.backward()
+#     optimizer.step()
+# ```
+#
+# The script's loop of an epoch has a few lines more. Skip `wait`, `lane` and `autocast` for now:
 
 # %%
 import inspect
@@ -108,64 +119,17 @@ print(inspect.getsource(train_epoch))
 # - `batches` cuts the order into pieces, and fetches the images of each piece.
 # - `augment` distorts these images: it shifts and mirrors them at random.
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
-# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it.
+# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. The sum of all gradients
+#   so far grows, and soon the steps are far too long.
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
 #
-# Skip three names for now. `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them.
-# `wait_for_gradients` does nothing with one worker (notebook 04). `norm=no_norm` means no batch normalisation (notebook
-# 06). The experiments below use the same network with batch normalisation.
+# `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait` does nothing with one
+# worker (notebook 04), and `lane` tells the live view what happens. The network is a small ResNet: some layers of
+# convolutions, each of which looks for patterns in a small window of the image, and short cuts around them.
+# `norm=no_norm` means no batch normalisation (notebook 06). The experiments below use the same network with batch
+# normalisation.
 
 # %% [markdown]
-# ## Should a lower loss not mean a higher accuracy?
-#
-# You see the printed loss fall, and you expect the accuracy to rise. Is that safe? Here are two made-up networks, two
-# classes and five images. **Guess:** which network has the lower loss, and which is right more often?
-
-# %%
-import torch
-
-modest = torch.tensor([0.60, 0.55, 0.60, 0.40, 0.45])  # probability of the right class; two classes
-bold = torch.tensor([0.99, 0.99, 0.99, 0.99, 0.0001])
-for name, right_class in (("modest", modest), ("bold", bold)):
-    accuracy = (right_class > 0.5).float().mean()
-    print(f"{name}: loss {-right_class.log().mean():.2f} nats, accuracy {accuracy:.0%}")
-
-# %% [markdown]
-# `bold` is right more often, but its loss is higher. It is very sure and wrong about one image, and this image makes
-# the mean large. Three things stand between the printed loss and the accuracy.
-#
-# - **The measure.** Accuracy asks which class comes first. Cross-entropy asks how sure the network is of the right
-#   class.
-# - **The split.** The loss is measured on the training images, and the accuracy on the test images. A network can learn
-#   its training images by heart.
-# - **The moment.** The printed loss is a mean over the epoch, on distorted images, while the weights were changing.
-#
-# Now with real networks. We train the same network by five recipes.
-#
-# - `plain` trains on the images as they are.
-# - `short` trains for fewer epochs.
-# - `distorted` shifts and mirrors the images at random.
-# - `decayed` has **weight decay**: each update also makes the weights a little smaller.
-# - `smoothed` has **label smoothing**: the target is 82 % for the right class, and not 100 %. Each other class gets 2
-#   %.
-#
-# All five are judged on undistorted images, of the training and of the test split. **Guess first:** which has the
-# lowest training loss, and which the highest test accuracy?
-#
-# **What to look at:** in each panel, do the points fall from the upper left to the lower right? The *rank correlation*
-# compares two orders of the recipes, by low loss and by high accuracy. It is 1 for equal orders, near 0 for unrelated
-# ones, and -1 if one is the reverse of the other.
-
-# %%
-from lessons import live, saved
-
-_ = saved("C07")
-
-# %% [markdown]
-# `plain` has the lowest training loss, and `distorted` has the highest test accuracy. So compare runs by what you want,
-# on images that they have not seen. The training loss answers other questions. Is it finite? Does it fall at all? Does
-# it fall faster than with another learning rate?
-#
 # ## How long does an update take?
 #
 # One part of an update takes the same time for every batch: the start of each layer's computation, and the optimizer's
@@ -195,9 +159,12 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 # %% [markdown]
 # **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. The
 # dotted line is the fitted knee. Is the measured speed there about half of the limit $1/c$? (The dashed line belongs to
-# the saved run, on another machine.)
+# the saved run, on another machine. Do your stars jump up and down? Then another program was busy. Run the cell again,
+# or use the saved run.)
 
 # %%
+from lessons import live, saved
+
 measured = live("C16", device=device, seed=seed)["updates"][0]
 
 # %%
@@ -285,6 +252,8 @@ _ = saved("C17")
 # has the shape of the weights:
 
 # %%
+import torch
+
 layer = torch.nn.Linear(512, 10)
 for size in (1, 64, 4096):
     layer.zero_grad()
@@ -320,9 +289,10 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 
 # %% [markdown]
-# Here a second thread, a second line of work in the same process, prepares the next batch. It runs the first three
-# stages, so to the network they are one stage. (PyTorch's `DataLoader` can use processes instead.) The experiment has
-# four pipelines.
+# Here only two things run side by side. A second thread, a second line of work in the same process, prepares the next
+# batch: it fetches, distorts and normalises. At the same time the network computes its update. So your function gets
+# two numbers below: the time of the three preparing stages together, and the time of the update. (PyTorch's
+# `DataLoader` can use processes instead.) The experiment has four pipelines.
 #
 # | pipeline | how the images are prepared | network |
 # | --- | --- | --- |
@@ -331,7 +301,7 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
 # | `loop small network` | image by image in Python | hardly more than nothing |
 #
-# `cached` shows the network the same version of each image in every epoch. The lab says what is lost by that.
+# `cached` shows the network the same version of each image in every epoch, so the network can learn it by heart.
 # **Guess:** which pipeline gains most from prefetching?
 #
 # **What to look at:** on the left, which colour is widest in each bar. In the middle and on the right, each pipeline
@@ -370,7 +340,7 @@ for arm, (run, *_) in stages.items():
 #
 # - `cifar_single.py` has data, a network, an optimizer, and a loop of updates. The next scripts change a few of its
 #   lines.
-# - A lower loss is not always a higher accuracy. Judge by images that the network has not seen.
+# - A loss of $\ln 10$ is what a network without any knowledge has.
 # - $t = t_0 + cB$: below the knee $t_0/c$, most of an update is the fixed part $t_0$. Far above it, a larger batch is
 #   hardly faster.
 # - Activations need memory for each image. Weights, gradients and averages need the same for any batch.
@@ -386,8 +356,8 @@ for arm, (run, *_) in stages.items():
 #     optimizer.step()
 # ```
 #
-# The lab of this lesson is notebook 12. It distorts the images in five ways, and it tries to train on the mean image of
-# a batch.
+# The lab of this lesson is notebook 12. It asks whether a lower loss means a higher accuracy. It also distorts the
+# images in five ways, and it tries to train on the mean image of a batch.
 #
 # ## Questions
 #
@@ -405,14 +375,7 @@ for arm, (run, *_) in stages.items():
 #
 # </details>
 #
-# <details><summary>Question 3. After a change the training loss is higher than before. Is that bad?</summary>
-#
-# It depends on the change. Stronger distortions, label smoothing or weight decay raise it and may raise the test
-# accuracy. A learning rate that is too high raises it as well. Compare the test accuracy over several seeds.
-#
-# </details>
-#
-# <details><summary>Question 4. May the network end with a softmax of its own?</summary>
+# <details><summary>Question 3. May the network end with a softmax of its own?</summary>
 #
 # No. The loss would then see numbers between 0 and 1 as logits. Even a perfect network would give the right class a
 # probability of only $e / (e + 9)$, which is 0.23. Its loss would still be 1.46, and the gradients would be smaller, so

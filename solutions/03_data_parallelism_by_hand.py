@@ -155,7 +155,8 @@ result = saved("C02")
 # %% [markdown]
 # The plain mean gives the small shard too much weight. If the data are shuffled, it holds other images each time. So
 # this is only more noise. If the data are sorted, it holds images of the last classes each time. Then these classes
-# pull every update in their direction.
+# pull every update in their direction. (A worker without any image must take part, too. It gives zeros as its gradient,
+# and the count 0.)
 #
 # There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
 # for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
@@ -330,9 +331,12 @@ from lessons.cells.by_hand import show_losses, show_ring
 show_ring(ring_step, workers)
 
 # %% [markdown]
-# A real worker sees only its own chunks. So it needs a plan for each step: which chunk it sends, which chunk comes in,
-# and whether it adds this chunk or replaces its own. The steps are counted through both halves. The workers below
-# follow your plan.
+# Your function sees the chunks of all workers, as nobody in a real ring does. A real worker knows only three numbers:
+# its rank, the step and the size. From these it has to find out which chunk it sends, which chunk comes in, and whether
+# it adds this chunk or replaces its own. Write this plan. It is for both halves, so the steps are counted on: with
+# three workers, steps 0 and 1 are the first half, and steps 2 and 3 are the second. In the table above, worker 1 sends
+# chunk 1, then chunk 0, then chunk 2, then chunk 1. So the number falls by one in each step, and after 0 comes the last
+# chunk. (Python's `-1 % 3` is 2.) The workers below follow your plan.
 
 
 # %% exercise="ring_plan"
@@ -427,7 +431,7 @@ torchrun(both_ways, workers, seed, images, needs=[gradient, server_mean, ring_pl
 
 # %% [markdown]
 # Compare with your formula. In both ways, each worker receives as many bytes as it sends. The system may count a little
-# more, because the loss travels too, and each message carries some extra bytes.
+# more, because the loss is averaged too, and each message carries some extra bytes.
 
 # %%
 gradient_bytes = sum(parameter.nbytes for parameter in net.parameters())
@@ -474,21 +478,6 @@ for count in (2, 4, 16, 64, 256):
 # workers most of the time is latency: 51 ms. One server is then about a hundred times slower than the ring. Lesson 09
 # fits this model to several computers.
 #
-# ## Whose loss does the program print?
-#
-# After the exchange all workers have the same *gradient*. But each has computed the *loss* of its own images.
-# `print(loss)` on rank 0 shows the loss of one worker's images. It jumps up and down around the loss of all images. The
-# mean over $K$ workers jumps less. **Guess first:** how much less, with four workers? (A loss is in nats, the unit of
-# notebook 02.)
-
-# %%
-result = saved("C08")
-
-# %% [markdown]
-# Theory says $\sqrt{K}$ times less, so half as much with four workers. Does the figure agree? The training is fine if
-# you print the loss of rank 0. Only the curve is noisier, and two runs look more different than they are. For a
-# smoother curve, average the loss over the workers first, as `train_by_hand` does.
-#
 # ## Summary
 #
 # - Data parallelism: each worker computes a gradient on its own images, and all apply the mean of all gradients.
@@ -496,7 +485,6 @@ result = saved("C08")
 #   plain mean over unequal counts, and batch normalisation with each worker's own statistics.
 # - The link of a single server carries $(K-1)N$ bytes each way. In a ring a link carries less than $2N$ bytes, however
 #   many workers there are.
-# - The loss that one worker prints is the loss of its own images.
 #
 # The lines to keep:
 #
@@ -510,7 +498,8 @@ result = saved("C08")
 # averaging itself is not the cause. Three suspects remain: a plain mean over unequal counts, batch normalisation with
 # each worker's own statistics, and a global batch that is four times as large.
 #
-# The lab of this lesson is notebook 13.
+# The lab of this lesson is notebook 13. It asks, among others, whose loss a program prints, and what one must divide a
+# sum by.
 #
 # ## Questions
 #

@@ -130,7 +130,8 @@ print("\n".join(marked))
 # way. The *shuffle* uses `args.seed` alone, so all workers cut up the same order.
 #
 # One line of Horovod's own list is missing: the learning rate, times the number of workers. The program is correct
-# without it. It changes how training converges, so it waits for notebooks 05 and 06.
+# without it. It changes how training converges, so it waits for notebooks 05 and 06. So does a schedule that counts
+# updates: with four workers an epoch has a quarter of them.
 #
 # ### Break the lines
 #
@@ -173,18 +174,14 @@ for arm, (run, *_) in result.runs.items():
 # You find such a bug by asking for its symptom. Count the distinct images. Print the device. See who writes. Compare a
 # **hash** of the weights: a short number computed from all of them, so different weights show at once.
 #
-# <details><summary>Why does a curve in the figure fall?</summary>
-#
-# The figure divides the distance by the length of the mean weights. This length grows, and the distance stays.
-#
-# </details>
+# (On the right, a curve can fall although the workers stay as far apart: the distance is divided by the length of the
+# weights, and that grows.)
 #
 # ## A GPU each
 #
-# A process that asks for "the GPU" gets number 0. So by default all workers of a machine share GPU 0. It runs out of
-# memory, or it does all the work while the others idle. Each worker must be **pinned** to a device: it gets one of its
-# own, by its *local* rank. Why not by rank? Take two machines with four GPUs each. Rank 5 would ask for a GPU 5 that
-# its machine does not have.
+# A process that asks for "the GPU" gets number 0. So by default all workers of a machine share GPU 0, and the others
+# idle. Each worker must be **pinned** to a device: it gets one of its own, by its *local* rank. Why not by rank? Take
+# two machines with four GPUs each. Rank 5 would ask for a GPU 5 that its machine does not have.
 #
 # In plain PyTorch the line is `torch.cuda.set_device(hvd.local_rank())`, before anything else touches a GPU. On a CPU
 # the same holds for cores. Four workers on two cores would start eight threads that fight each other. `use_device` ends
@@ -217,9 +214,9 @@ for arm, (run, *_) in result.runs.items():
 #
 # ## Shards: is every GPU seeing the same data?
 #
-# Suppose nobody divides the images, and all seeds are equal. What do four GPUs buy you? Each worker reads all images,
-# and all compute the same gradient. You get the heat of four GPUs, and the result of one. Nothing fails. Horovod does
-# not divide data for you, because it does not know what data is.
+# Suppose nobody divides the images, and all seeds are equal. What do four GPUs buy you? All compute the same gradient.
+# You get the heat of four GPUs, and the result of one. Nothing fails. Horovod does not divide data for you, because it
+# does not know what data is.
 #
 # Dividing means: one shuffle that all workers agree on, cut up by rank, equally many for each.
 
@@ -248,7 +245,8 @@ for epoch in range(2):
 
 # %% [markdown]
 # Why must all have equally many? Each update is a collective. A worker with one batch more waits for workers that have
-# already left the loop. Horovod prints a warning every minute, and waits on.
+# already left the loop. Horovod prints a warning every minute, and waits on. In other programs it is worse. If the
+# other workers begin the next epoch at once, Horovod averages gradients of two different updates, in silence.
 #
 # ## Counting the test images
 #
@@ -283,7 +281,6 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 #
 # How wrong can padding be? With 7 workers, 3 of CIFAR-10's 10,000 test images are counted twice, an error of at most
 # 0.03 percentage points. With 600 workers it is 200 images, and up to 2 points. Papers report differences of that size.
-# The accuracy of rank 0's shard alone is worse still. It looks like the real one, but it rests on few images.
 #
 # ## Convert it yourself
 #
@@ -298,8 +295,7 @@ convert.begin()
 steps = convert.check()
 
 # %% [markdown]
-# Open `my_workers.py` in JupyterLab. Change one thing, save the file, and run the next cell. Go on until all steps are
-# done. This order works:
+# Open `my_workers.py` in JupyterLab. Change one thing, save the file, and run the next cell. This order works:
 #
 # 1. The programs know each other, and each takes its own device.
 # 2. They share out the images.
@@ -323,7 +319,8 @@ steps = convert.check()
 # %% [markdown]
 # ## The bug zoo
 #
-# Now be the doctor. You get the measurements of a run. Name its bug.
+# Now be the doctor. You get the measurements of a run. Name its bug. (The bug "rank 0's metrics" means: the accuracy
+# that is printed comes from the test images of worker 0 alone.)
 
 
 # %% exercise="bug_zoo"
@@ -343,9 +340,45 @@ def diagnose(symptoms: dict) -> str:
 
 
 # %% [markdown]
-# This is a good place for a break. Your program is right. The rest of the lesson asks where its time goes.
+# This is a good place for a break.
 #
-# ## The real script
+# ## Part two: where does the time go?
+#
+# Your program is right. Is it also fast? In each update the workers exchange all gradients. While they do, they could
+# wait, or they could compute. Take a worker whose forward pass takes 20 ms, and whose backward pass takes 40 ms. Its
+# exchange takes 30 ms. If it waits for the exchange, a third of each update is lost. So how much of the exchange can be
+# hidden?
+#
+# ### Exchange while you compute
+#
+# The backward pass begins at the last layer. As soon as the last layer's gradient is ready, it can travel, while the
+# worker computes the gradient of the layer before:
+#
+# ![](drawings/overlap.svg)
+#
+# Horovod does this with a **hook** on each weight: a function that PyTorch calls as soon as this weight's gradient is
+# ready. `DistributedOptimizer` sets the hooks. A hook announces the gradient, and `loss.backward()` goes on. Only
+# `optimizer.step()` waits. So the exchange and the backward pass go on at the same time: they **overlap**.
+#
+# In the drawing each message costs 1 ms, however small it is. So many small messages take longer than few large ones.
+# Now move the dials, which begin with another case. (A *bucket* is a group of gradients that are sent together.)
+
+# %%
+from lessons import explore
+
+explore("timeline")
+
+# %% [markdown]
+# The exchange can hide only behind the backward pass, because the forward pass has no gradients yet. And the first
+# layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. In the
+# drawing with six groups, each group takes about 6 ms. Five of them hide behind the backward pass. The last one is the
+# tail. So the update takes 20 + 40 + 6 = 66 ms. In general, at best an update takes
+#
+# $$ \text{forward} + \max(\text{backward}, \text{exchange} - \text{tail}) + \text{tail}. $$
+#
+# (People often quote $\max(\text{compute}, \text{exchange})$, here 60 ms. It forgets the tail.)
+#
+# ### Look into a real update
 #
 # Now we run `cifar_base.py` itself. An environment variable asks Horovod for a **timeline**: a record of what it did
 # with each tensor.
@@ -363,80 +396,54 @@ lines[-1]
 
 # %% [markdown]
 # One line an epoch, though all workers ran the same code: only rank 0 records. The accuracy is low, because the network
-# has trained for a moment only. Is it faster than one worker? If each worker has its own core, two workers use about
-# {{cores_weak}} images in the time in which one uses 100 (notebook 03). Four workers on two cores cannot be faster than
-# two.
+# has trained for a moment only.
 #
-# ## Reading the timeline
-#
-# Worker 1 may finish its gradients in another order than worker 0. So each gradient has a **name**
-# (`named_parameters=`). Horovod starts an exchange when all workers have announced the same name.
-#
-# Open `timeline.json` at `ui.perfetto.dev` or `chrome://tracing`. Each tensor is a row, with two kinds of bars:
-#
-# - `NEGOTIATE_ALLREDUCE` is waiting. It begins when the first worker announces the gradient, and ends when the last one
-#   does. Long bars mean that workers wait for each other.
-# - `ALLREDUCE` is the exchange. It has three parts. `MEMCPY_IN_FUSION_BUFFER` collects small tensors in one buffer.
-#   `GLOO_ALLREDUCE` (or `NCCL_ALLREDUCE`, `MPI_ALLREDUCE`) sends them round the ring. `MEMCPY_OUT_FUSION_BUFFER` hands
-#   them out again. Long bars mean that the exchange is the limit: the network, or on one machine its processors.
-#
-# We read the file, and pick a usual update of the network's weights.
+# We pick a usual update, and in it the gradient that was ready first. It belongs to the last layer. This is its way:
 
 # %%
 from lessons.cells.update import one_update, show_update
 
 update = one_update(trace)
-print(f"{trace.stat().st_size / 1e3:,.0f} kB of timeline; one update has {len(update)} phases, for example")
-for event in update[:6]:
-    print(f"  {event.tensor or 'all':24} {event.phase:26} {1000 * event.seconds:8.2f} ms")
+begin, first = update[0].start, next(event.tensor for event in update if event.tensor)
+for event in update:
+    if event.tensor == first:
+        print(
+            f"{first}: from {1000 * (event.start - begin):6.1f} to {1000 * (event.end - begin):6.1f} ms, {event.phase}"
+        )
 
 # %% [markdown]
-# **What to look at:** read from top to bottom. Back-propagation begins at the last layer, so its gradients are ready
-# first.
+# The times count from the last exchange of the update before. Follow the lines:
 #
-# - A *thin* line waits. Another worker has not announced this gradient yet, or the exchange before is still going on.
-# - A *thick* line is an exchange. Thick lines that begin and end together travelled together. This is **tensor
-#   fusion**: Horovod sends small gradients in one message, because each message costs some time, however small it is.
-#   The lab (notebook 14) measures how much.
-# - The *grey* part is the time before the first exchange. There the worker only computes: the optimizer's step, the
-#   next batch, the forward pass and the start of the backward pass.
-# - At the *dashed* line, the last gradient is announced. What comes after it is the *tail*.
+# 1. For a while nothing is recorded. The worker makes the optimizer's step, fetches the next batch, and computes the
+#    forward pass and the start of the backward pass.
+# 2. The hook announces the gradient. `NEGOTIATE_ALLREDUCE` is *waiting*. It ends when all workers have announced this
+#    gradient. They find it by its **name** (`named_parameters=`), because another worker may finish its gradients in
+#    another order.
+# 3. `ALLREDUCE` is the *exchange*. It has three parts. `MEMCPY_IN_FUSION_BUFFER` copies small tensors into one buffer,
+#    so that they travel in one message. This is **tensor fusion**. `GLOO_ALLREDUCE` sends the buffer round the ring
+#    (with GPUs it is `NCCL_ALLREDUCE`). `MEMCPY_OUT_FUSION_BUFFER` copies the means back.
+#
+# Which of these is long tells you what to mend. Long waiting means that workers wait for each other. A long exchange
+# means that the network is the limit, or on one machine the processors.
+#
+# Now all gradients of this update. **What to look at:** read from top to bottom, as the backward pass does.
+#
+# - A *thin* line waits, and a *thick* line is an exchange. Thick lines that begin and end together travelled in one
+#   message.
+# - In the *grey* part nothing is exchanged: the worker only computes.
+# - At the *dashed* line the last gradient is announced. What comes after it is the tail.
 
 # %%
 show_update(update)
 
 # %% [markdown]
-# The computing also goes on during the exchanges, but Horovod does not record it. Only rank 0 writes a timeline. If
-# another worker is slow, rank 0's first gradients show a long thin line.
+# The worker also computes during the exchanges, but Horovod does not record it. (To see the whole record, open
+# `timeline.json` at `ui.perfetto.dev`.)
 #
-# ## Overlap
+# ### Does overlap pay here?
 #
-# ![](drawings/overlap.svg)
-#
-# `DistributedOptimizer` puts a **hook** on each weight: a function that PyTorch calls as soon as this weight's gradient
-# is ready. It announces the gradient, and `loss.backward()` goes on. Only `optimizer.step()` waits. So the exchange and
-# the backward pass go on at the same time: they **overlap**.
-#
-# How much can overlap hide? Let the forward pass take 20 ms, the backward pass 40 ms and the exchange 30 ms. One after
-# the other takes 90 ms. Guess the time with overlap. (The answer comes below.) Then move the dials, which show another
-# case. (A *bucket* is a group of gradients that are sent together.)
-
-# %%
-from lessons import explore
-
-explore("timeline")
-
-# %% [markdown]
-# The exchange can hide only behind the backward pass, because the forward pass has no gradients yet. The last gradients
-# are ready when the backward pass ends. Their exchange, the *tail*, comes after it. In the figure of your update it
-# lies to the right of the dashed line. At best an update takes
-#
-# $$ \text{forward} + \max(\text{backward}, \text{exchange} - \text{tail}) + \text{tail}. $$
-#
-# With a tail of 5 ms that is 20 + max(40, 25) + 5 = 65 ms. People often quote $\max(\text{compute}, \text{exchange})$,
-# here 60 ms. It forgets the tail.
-#
-# Is that so on one machine without a GPU? **Guess first:** who does the exchange, and is there a free core for it?
+# **Guess first.** Is an update on this machine near the best time, or near the time without overlap? Who does the
+# exchange here, and is there a free core for it?
 #
 # **What to look at:** on the left, two joined points are one launch, first without overlap and then with it. Does the
 # line fall or rise? The marks *best* and *sum* show what the theory allows.
@@ -450,9 +457,10 @@ result = saved("C26")
 # one machine, is work for the CPU, and so is adding up. If no core is free, each slows the other down. So on this
 # machine overlap saves nothing, and the claim is false here.
 #
-# Overlap can even cost time. Gradients that leave as they come leave in several small exchanges, and each pays its
-# latency, the fixed time of one exchange (notebook 03). After the backward pass, one exchange would do. Count the
-# exchanges in the figure of your update.
+# Overlap can even cost time. If each gradient is sent when it is ready, there are several small exchanges, and each
+# pays its latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of
+# your update. With a longer cycle (`HOROVOD_CYCLE_TIME`) Horovod waits a little longer, and fuses more of them. The lab
+# (notebook 14) measures what fusion saves.
 #
 # <details><summary>Where does clipping belong?</summary>
 #

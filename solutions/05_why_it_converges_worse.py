@@ -189,12 +189,14 @@ result = saved("C20")
 #
 # ### Why the best rate stops growing
 #
-# Think of one step in a valley with curvature $h$. The step multiplies the distance from the bottom by $1 - \eta h$.
-# With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$, each step lands farther away, on the
-# other side. So there is a best rate even without noise. Call it $\eta_{\max}$.
+# Think of a valley whose bottom is at 0, with the loss $\frac12 h x^2$ at the distance $x$. The larger $h$ is, the
+# steeper are its sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the distance
+# from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$, each
+# step lands farther away, on the other side. So there is a best rate even without noise. Call it $\eta_{\max}$.
 #
-# A gradient of few images is noisy. Then the best rate is lower. Let $\mathcal B$ be the critical batch size of
-# notebook 01, beyond which more images hardly improve an update. In a quadratic valley, the best rate for one step is
+# A gradient of few images is noisy. A step then goes partly in a wrong direction, and the longer it is, the more it
+# does harm. So with noise the best rate is lower. Let $\mathcal B$ be the critical batch size of notebook 01, beyond
+# which more images hardly improve an update. In such a valley, the best rate for one step is
 #
 # $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
 #
@@ -208,8 +210,8 @@ result = saved("C20")
 # the rate hardly grows.
 #
 # Fitted to our figure, the formula has its bend at {{c20_critical}} images. The formula is about one step, and the
-# experiment is about whole runs. So expect its shape, and not its numbers. We have not run this sweep with batch
-# normalisation. The experiment on schedules, below, has it.
+# experiment is about whole runs. So expect its shape, and not its numbers. We have not run this search with batch
+# normalisation.
 #
 # ### Where is the bend?
 #
@@ -248,13 +250,15 @@ result = saved("C20")
 #
 # And scale *once*. Some launchers and libraries already multiply the rate for you.
 #
-# ### Another explanation: sharp minima
+# <details><summary>Do large batches end in sharp minima?</summary>
 #
 # You may read another explanation. Large batches end in **sharp** minima, where the loss rises steeply when the weights
 # move a little. Such networks are said to do worse on new images (Keskar et al. 2016, arXiv:1609.04836). We tested this
 # on images without distortions. The large batch does end in a sharper place. With equal updates, most of the sharpness
 # goes away. But the accuracy does not come back. So our experiment does not show that sharpness is the reason. The
 # figure and its warnings are in the lab (notebook 15).
+#
+# </details>
 #
 # You now know why fewer updates cost accuracy, and what a rate can do about it. The next two causes look the same from
 # outside, but they are mistakes.
@@ -335,7 +339,12 @@ result = saved("C06", verdict=False)
 # Was the exercise wrong? No. Look at one worker, at {{c06_one}} %. (The schedule is not that of the first experiment,
 # so the accuracy differs, too.) From the base rate, the late schedule brings four workers to {{c06_by_step}} %. They
 # make a quarter of the updates. A rate that stays high for longer makes up for this, by accident. From the scaled rate,
-# both schedules end far below it: that rate was too high from the first update on.
+# both schedules end far below one worker: that rate was too high from the first update on.
+#
+# Does this contradict the linear rule? No. The rule holds only for batches below the bend, and we have found the bend
+# at some tens to a hundred images. One worker with 64 images is already there, and four workers with 256 are beyond it.
+# (That was a similar network, but without batch normalisation.) So "multiply by $K$" tells you where to begin your
+# search, and not where it ends.
 #
 # So write schedules in epochs all the same. You do not do this for a higher number. You do it so that one worker and
 # four have the same schedule. Then the schedule cannot be the cause of a difference. Otherwise two mistakes can hide
@@ -344,9 +353,10 @@ result = saved("C06", verdict=False)
 # ## Five patients
 #
 # Now find the cause yourself. The program for one worker makes 782 updates in an epoch. Its rate is 0.1, and falls to
-# 0.01 in epoch 4. It runs for 8 epochs, counted from 0. Each patient is the same program for four workers with 64
-# images each, so it makes 196 updates in an epoch. A search has found that the best rate for four workers is 0.4. All
-# five patients end lower than a healthy program. This is what they print:
+# 0.01 in epoch 4. It runs for 8 epochs, counted from 0. This is a made-up problem, with a network of its own. Each
+# patient is the same program for four workers with 64 images each, so it makes 196 updates in an epoch. For this
+# network a search has found that the best rate for four workers is 0.4. So here the linear rule is right. All five
+# patients end lower than a healthy program. This is what they print:
 #
 # | | first images of workers 0 and 1 | rate in epochs 0, 4 and 7 | runs |
 # | --- | --- | --- | --- |
@@ -399,8 +409,8 @@ result = saved("C06", verdict=False)
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #
-# 1. Count the updates. If there are fewer than before, compare once at equal updates. Is the accuracy lower there too,
-#    and the training loss not higher? Then the network does worse on new images, or its rate was not searched for.
+# 1. Count the updates. If there are fewer than before, compare once at equal updates. If the accuracy is then as high
+#    as before, fewer updates were the cause. If not, go on with this list.
 # 2. Print the first images of each worker. They must differ. Together the workers must see all images (notebook 03).
 # 3. Check that all workers start with the same weights and stay equal (notebook 04).
 # 4. Write the schedule in epochs, warmup included.

@@ -61,8 +61,9 @@ for one, two in pairwise(SCRIPTS):
     print(f"\n{one} -> {two}", *changes(one, two), sep="\n")
 
 # %% [markdown]
-# Without the imports, each step is one to three lines. (LAMB also has a rate of its own, and a weight decay.) Read them
-# once more and guess: which of these lines matters most, and does one of them do harm?
+# Without the imports, each step is one to three lines. (LAMB also has a rate of its own. And it has **weight decay**:
+# each update also makes the weights a little smaller.) Read them once more and guess: which of these lines matters
+# most, and does one of them do harm?
 #
 # Then let them run, all with the same workers, images, seed and order of the data. Most of the wait is for processes
 # that start.
@@ -107,9 +108,9 @@ show(
 #
 # ![](drawings/batch_norm.svg)
 #
-# A batch normalisation layer subtracts the batch's mean and divides by its standard deviation, channel by channel
-# (Ioffe and Szegedy 2015, arXiv:1502.03167). The loss then depends much less on the size of the weights, so training
-# works at higher rates. The later scripts need this. But it would help one worker, too.
+# A batch normalisation layer subtracts the batch's mean and divides by its standard deviation, for each kind of feature
+# (channel) by itself (Ioffe and Szegedy 2015, arXiv:1502.03167). The loss then depends much less on the size of the
+# weights, so training works at higher rates. The later scripts need this. But it would help one worker, too.
 #
 # With several workers there is a new question: *whose batch?* There are two answers. (The *ghost* batches in the
 # drawing imitate the first answer on one worker: Hoffer et al. 2017, arXiv:1705.08741.)
@@ -127,16 +128,17 @@ from lessons import explore
 explore("statistics")
 
 # %% [markdown]
-# Local is what you get if you do nothing. Each worker normalises over its own images, and their number does not change
-# when workers join. For this reason Goyal et al. 2017 (arXiv:1706.02677) recommend it. In Horovod `hvd.SyncBatchNorm`
-# synchronises (on GPUs only).
+# (To synchronise, the workers exchange sums: of the values and of their squares. The mean of the workers' variances
+# would be too small, because the workers' means differ, too.) Local is what you get if you do nothing. Each worker
+# normalises over its own images, and their number does not change when workers join. For this reason Goyal et al. 2017
+# (arXiv:1706.02677) recommend it. In Horovod `hvd.SyncBatchNorm` synchronises (on GPUs only).
 #
 # The experiment trains the small ResNet for 6 epochs of 16,384 images, with five seeds. In every point of the figure,
 # all workers together have 512 images in a batch. The number of updates and the rate are the same, too. Only the number
 # of images that are normalised together changes.
 #
 # **What to look at:** the left end of each panel, where these images are few. Does the accuracy change by more than the
-# error bars?
+# error bars (the standard deviation over the seeds)?
 
 # %%
 result = saved("C30")
@@ -320,8 +322,9 @@ Markdown("\n".join(rows))
 # first when you raise the rate. Then one layer limits the rate of the whole network. (We have not tested that.) So let
 # every layer's step be (nearly) the same *share* of its weights. LAMB does this in four steps.
 #
-# 1. Compute Adam's direction $r = \hat m / (\sqrt{\hat v} + \epsilon)$. Here $\hat m$ and $\hat v$ are running means of
-#    the gradient and of its square, and $\epsilon$ is a small number.
+# 1. Compute Adam's direction $r = \hat m / (\sqrt{\hat v} + \epsilon)$. Here $\hat m$ is a running mean of the last
+#    gradients, and $\hat v$ is a running mean of their squares. So each weight's gradient is divided by its usual size,
+#    and $r$ is about 1 or less for each weight. $\epsilon$ is a small number that prevents a division by 0.
 # 2. Add the weight decay $\lambda$, which pulls each weight a little towards zero: $d = r + \lambda w$.
 # 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It stretches or shrinks $d$ to the length of the
 #    layer's weights.
@@ -438,6 +441,17 @@ show(
 #
 # </details>
 #
+# ## Back to the five scripts
+#
+# Two of the five scripts end lower than the one before. Now you can say why. The numbers are those of notebook 07:
+#
+# | script | what is wrong | what mends it |
+# | --- | --- | --- |
+# | `cifar_scalelr` | eight times Adam's rate from the first update on | the next script has warmup, which brings {{c32_warmup}} points back |
+# | `cifar_lamb` | nobody has searched its rate, and the rate never falls | at a searched rate that falls, LAMB reaches {{c32_lamb_tuned}} % in place of {{c32_lamb}} % |
+#
+# In both cases the technique is not to blame. Its rate is.
+#
 # ## A recipe
 #
 # 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
@@ -475,6 +489,8 @@ show(
 #
 # ```python
 # rate = base_rate * warmup_factor(update, warmup, hvd.size())
+# if update > warmup:
+#     rate *= (updates - update) / (updates - warmup)  # falls evenly to zero
 # hvd.grouped_allreduce_(running_statistics(net))  # once an epoch
 # step = rate * (w.norm() / d.norm()) * d  # LAMB, for each layer: d is Adam's direction plus weight decay
 # ```

@@ -23,6 +23,42 @@
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %% [markdown]
+# ## How far has it been taken?
+#
+# ImageNet has 1.28 million training images of 1,000 kinds of things. ResNet-50 is a network with 50 layers. How fast
+# can it learn ImageNet? For some years this was a race. The goal was always the same: about 75 or 76 % of the
+# validation images right, after some 90 epochs. The times are the authors' own. (M40, P100, P40 and V100 are GPUs of
+# NVIDIA, from older to newer. KNL is a processor of Intel, and TPU is one of Google.)
+#
+# | year | processors | global batch | time | published in |
+# | --- | --- | --- | --- | --- |
+# | | 1 M40 GPU | | 14 days | as told by Yang You et al. 2017, arXiv:1709.05011 |
+# | 2017 | 256 P100 GPUs | 8,192 | 1 hour | Goyal et al., arXiv:1706.02677 |
+# | 2017 | 2,048 KNL CPUs | 32,768 | 20 minutes | Yang You et al., arXiv:1709.05011 |
+# | 2017 | 1,024 P100 GPUs | 32,768 | 15 minutes | Akiba et al., arXiv:1711.04325 |
+# | 2018 | 2,048 P40 GPUs | 65,536 | 6.6 minutes | Jia et al., arXiv:1807.11205 |
+# | 2018 | 1,024 TPU v3 chips | 32,768 | 2.2 minutes | Ying et al., arXiv:1811.06992 |
+# | 2019 | 2,048 V100 GPUs | 81,920 | 74.7 seconds | Yamazaki et al., arXiv:1903.12650 |
+
+# %%
+from lessons.cells.records import show_records
+
+show_records()
+
+# %% [markdown]
+# You know most of the recipes. Goyal and others scaled the rate and warmed it up. Yang You and others gave each layer a
+# rate of its own (LARS). Jia and others computed with half-precision numbers (16 bits in place of 32), so there was
+# less to send. The global batch grew with the processors. The critical batch size (notebook 05) limits how far this can
+# go.
+#
+# The **speed-up** is the time of one worker divided by the time of several. The **efficiency** is the speed-up divided
+# by the number of workers. An example: one worker needs 60 minutes, and four workers need 20. The speed-up is 3. The
+# efficiency is 75 %. The four use 4 × 20 = 80 minutes of a GPU, and the one uses 60. That is worth it if you would
+# rather pay than wait.
+#
+# So many processors do not fit into one machine. So how do programs on many machines find each other? What happens if
+# one machine fails? And how many workers are worth having? These are the questions of this notebook.
+#
 # ## Several hosts
 #
 # A **host** is a computer that takes part in a run. The launcher is told which hosts to use, and how many workers to
@@ -32,11 +68,13 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 #
 # The launcher logs in to each host by `ssh`. Three things must be right:
 #
-# - You need a key, because the launcher cannot type a password.
+# - You need an `ssh` key, because the launcher cannot type a password.
 # - The program, the environment and the data are at the same path on each host.
 # - The hosts reach each other over the network, and no firewall blocks the way.
 #
-# If a run stands still at its start, test with a tiny program that prints its rank and sums one number.
+# If a run stands still at its start, test with a tiny program that prints its rank and sums one number. If it prints
+# and does not sum, the workers cannot reach each other. Often a firewall blocks them, or a host's name belongs to
+# another network card.
 #
 # You probably have one computer. Linux can make several hosts of it. It gives a group of processes its own network
 # card, its own host name and its own list of processes. Containers are made in the same way. The next cell makes two
@@ -81,7 +119,8 @@ two = on_two_hosts()
 # ## A worker dies
 #
 # The language model Llama 3 was trained on 16,384 GPUs. In 54 days there were 419 unexpected interruptions (Grattafiori
-# and others 2024, arXiv:2407.21783). That is one in about three hours.
+# and others 2024, arXiv:2407.21783). That is one in about three hours. With twice the computers, something fails twice
+# as often.
 #
 # ### How often should you save?
 #
@@ -150,8 +189,8 @@ for minutes in (1, 5, 10, 15, 30, 60):
 #   `--blacklist-cooldown-range`, the ban never ends. Here it ends 3 to 6 seconds after the others train again.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
-# a worker on beta by `kill -9`. This takes one to two minutes. **Before you run it, think:** the other worker of beta
-# ends as well, so four workers become two. What should happen to the learning rate?
+# a worker on beta, without a warning (`kill -9`). This takes one to two minutes. **Before you run it, think:** the
+# other worker of beta ends as well, so four workers become two. What should happen to the learning rate?
 
 # %%
 elastic = on_two_hosts("a worker is killed", seed=seed)
@@ -282,7 +321,6 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 
 # %%
 from benchmarks.methods.published import WEIGHTS, value
-from benchmarks.methods.ring_all_reduce import ring
 
 gradient_bytes = 4 * WEIGHTS["ResNet-50"]
 reached = value("tcp")  # the share of its rate that Ethernet reaches with TCP, the usual way to send data
@@ -292,8 +330,10 @@ links = {  # seconds for a message, and for a byte
     f"Ethernet, {10 * reached:.0f} of its 10 Gbit/s": (value("tcp latency"), 8 / (reached * 10e9)),
 }
 for link, (latency, byte_time) in links.items():
-    exchange = ring((0, latency, byte_time), 64, gradient_bytes)
-    print(f"{link}: an exchange of 64 GPUs takes {1000 * exchange:.0f} ms")
+    messages, sent = 2 * 63 * latency, 2 * 63 / 64 * gradient_bytes * byte_time
+    exchange = messages + sent
+    print(f"{link}: a message takes {1000 * latency:.3f} ms, and a million bytes take {1e9 * byte_time:.2f} ms")
+    print(f"    64 GPUs need {1000 * messages:.1f} ms for messages and {1000 * sent:.0f} ms for bytes")
     for batch in (64, 256):
         computing = batch / 350  # seconds
         work = 64 * computing / (computing + exchange)
@@ -313,7 +353,8 @@ for link, (latency, byte_time) in links.items():
 # away.
 #
 # One cost is not in the formula. All workers wait for the slowest one. A worker that is late now and then is called a
-# **straggler**. The more workers there are, the more often at least one of them is late.
+# **straggler**. The more workers there are, the more often at least one of them is late. (A host that is always slow
+# can get a smaller batch. Then weigh the gradients by the counts, as in notebook 03.)
 #
 # Choose a network, a link and a batch. How many workers are worth having? You can also choose when the exchange runs:
 # during the backward pass (lesson 04), or after it (as in the cell above).
@@ -341,9 +382,9 @@ explore("efficiency")
 # workers wait for the slowest. Only published numbers go in, such as the speed of one GPU and of each link. Nothing is
 # fitted.
 #
-# What comes out is the **efficiency**: the speed of $K$ GPUs, divided by $K$ times the speed of one. We compare it with
-# published results on up to 512 GPUs. They come from Horovod's authors, Goyal and others, PyTorch's developers and the
-# authors of DLPerf.
+# What comes out is the efficiency. (If each worker keeps its batch, it is the share of the time in which a worker
+# computes.) We compare it with published results on up to 512 GPUs. They come from Horovod's authors, Goyal and others,
+# PyTorch's developers and the authors of DLPerf.
 #
 # **Guess first.** Take the median error of all predictions. How many per cent is it?
 

@@ -221,18 +221,22 @@ for bug, (right, wrong) in BUGS.items():
 # In the next experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one
 # computer, as in lesson 09. Their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each panel, **one group**, is
 # the plain way: all gradients are exchanged at once, after the backward pass. The black line, **no exchange**, is there
-# for comparison: each worker trains a network of its own. These are the names of the other lines. You need not remember
-# them.
+# for comparison: each worker trains a network of its own. Each panel has one of the three answers: begin earlier, send
+# fewer bytes, or exchange less often. You need not know each line to see what they have in common.
+#
+# <details><summary>What do the names of the lines mean?</summary>
 #
 # - **Earlier.** The exchange begins while the backward pass still computes. *Stock Horovod* is Horovod as it is
 #   installed. It does this, and so does *PyTorch's DDP*. Two ways of our scripts do it, too. *Each gradient when it is
 #   ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives Horovod a whole group when it is
 #   complete.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
-#   values only. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019, arXiv:1905.13727) sends two
-#   narrow matrices in place of each large one. Their product is close to the large one.
+#   values only, and where they belong. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019,
+#   arXiv:1905.13727) sends two narrow matrices in place of each large one. Their product is close to the large one.
 # - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and exchanges
 #   the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
+#
+# </details>
 
 # %%
 from lessons import all_guesses, saved
@@ -258,6 +262,9 @@ result = saved("links", verdict=False)
 # plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take
 # time from the cores that compute. (With GPUs, the processor has time for these threads.)
 #
+# So the answer to your guess depends on the link. On a slow one, send fewer bytes or exchange less often. On a fast
+# one, keep the plain way: with the same batch, no other way is much faster there.
+#
 # This is speed alone. What does each technique cost?
 #
 # | technique | what it saves | what it may cost |
@@ -267,6 +274,22 @@ result = saved("links", verdict=False)
 # | top-k, PowerSGD | nearly all bytes | the gradient is only approximate, so compare the accuracy |
 # | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
 # | local updates | most of the exchanges | the weights differ until they are averaged, which may cost accuracy |
+#
+# **Your turn.** What do you advise these three? Decide before you open the answers.
+#
+# - A. Four GPUs in one host, joined by fast links.
+# - B. Two hosts on a link of 100 Mbit/s. The global batch is far below the critical batch size.
+# - C. The same two hosts, but the global batch must not grow.
+#
+# <details><summary>The answers</summary>
+#
+# - A. Nothing special. Take the library as it is.
+# - B. A larger batch, or several batches for each exchange. Below the critical batch size this costs hardly any images
+#   (notebook 01).
+# - C. Fewer bytes: float16 first, because its gradient is nearly exact. If that is not enough, top-k or PowerSGD. Then
+#   compare the accuracy over several seeds.
+#
+# </details>
 #
 # <details><summary>How do you add the gradients of four batches with DDP?</summary>
 #
@@ -338,7 +361,8 @@ for weights_of in (7_000_000_000, 70_000_000_000):
 #
 # - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The lab of lesson 03 cuts a network in two
 #   like this. The batch is cut into small parts. The first GPU works on the second part, while the second GPU works on
-#   the first part. So both are busy.
+#   the first part. So both are busy. What crosses the link is only the activations between two layers, so a pipeline
+#   can also use a slower link.
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. The GPUs exchange activations in
 #   every layer. So they should be in one host, where the links are fast.
 #

@@ -18,7 +18,7 @@
 #
 # **Time:** {{minutes_11}} minutes, besides the waiting for its runs. **Builds on:** 01.
 #
-# This is a lab: an experiment that belongs to lesson 01, and that no later lesson needs.
+# This is a lab. Its experiment belongs to lesson 01, and no later lesson needs it.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -33,13 +33,13 @@ from lessons import axes, live, saved, show
 # %% [markdown]
 # ## Does a large batch get stuck at saddle points?
 #
-# In lesson 01, less noise was better. A common worry says the opposite. At a **saddle** the loss is least in one
-# direction and greatest in another, and the gradient is zero. Noise is what pushes you off, and a large batch has too
-# little of it.
+# In lesson 01, less noise was better. A common worry says the opposite. At a **saddle** the gradient is zero. The loss
+# is least in one direction and greatest in another. Noise pushes SGD off, and a large batch may have too little of it.
 #
-# The smallest saddle is $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$: it curves up along $x$ and down
-# along $y$. So the line $y = 0$ is a ridge, with a minimum on each side of it, at $y = \pm 1$. Start on it and descend.
-# The gradient of a batch is the true one plus noise of variance $1/B$.
+# Here is a simple saddle: $f(x, y) = \frac{x^2}{2} - \frac{y^2}{2} + \frac{y^4}{4}$. It curves up along $x$ and down
+# along $y$. So the line $y = 0$ is a ridge, and there is a minimum on each side, at $y = \pm 1$. A walker starts on the
+# ridge and descends. The gradient of a batch of $B$ images is the true one plus noise of variance $1/B$. **Guess:** how
+# much longer does it stay there with batches of 4,096 than with batches of 1?
 
 
 # %%
@@ -64,21 +64,21 @@ show(
 )
 
 # %% [markdown]
-# Close to the ridge each update multiplies $y$ by $1 + \eta$, noise or not. Noise only decides how far from the ridge
-# that growth begins: about $\sqrt{\eta / (2B)}$. To grow from there to a fixed distance takes a number of updates that
-# grows only with the *logarithm* of the batch size,
+# Close to the ridge, each update multiplies $y$ by $1 + \eta$, with or without noise. Noise only decides where this
+# growth begins: about $\sqrt{\eta / (2B)}$ from the ridge. The number $t$ of updates from there to a fixed distance
+# grows only with the *logarithm* of the batch size:
 #
 # $$ t \approx \frac{\ln(c\, B / \eta)}{2 \eta}. $$
 #
-# Without any noise, and exactly on the ridge, you would stay for ever. But a millionth beside it is enough, as the last
-# line shows. A random start is never exactly on the ridge. This is one saddle. A path that meets many saddles, one
-# after the other, can take very much longer without noise (Du and others 2017, arXiv:1705.10412).
+# The number $c$ depends on the fixed distance. Without noise, a walker exactly on the ridge stays for ever. But a
+# millionth beside it is enough, as the last line shows. This is only one saddle. A path that meets many saddles can
+# take very much longer without noise (Du and others 2017, arXiv:1705.10412).
 #
-# The experiment lets many walkers go and waits until half of them are away. Once with one rate for all batch sizes, and
-# once with the rate multiplied by the batch size.
+# The experiment lets many walkers go, and waits until half of them are away. First all batch sizes have the same rate.
+# Then the rate is multiplied by the batch size.
 #
-# **What to look at:** which of the two axes, updates or images, grows with the batch, and how fast? And what does the
-# scaled rate change?
+# **What to look at:** which grows with the batch, the updates or the images, and how fast? What does the scaled rate
+# change?
 
 # %%
 runs = live("C11", device=device, seed=seed)
@@ -92,30 +92,30 @@ rows = "\n".join(f"| {b:,} | {u:.0f} | {u * b:,.0f} |" for b, u in zip(batches, 
 Markdown("What the theory says at one rate:\n\n| batch size | updates | images |\n|---:|---:|---:|\n" + rows)
 
 # %% [markdown]
-# "Stuck" is too strong a word, and there is something in it.
+# The word "stuck" is too strong, but the worry is partly right.
 #
-# - At one rate the **updates** grow, but only by the same amount each time the batch grows tenfold. The **images** grow
-#   in proportion to the batch and a little more. If you count epochs, as most people do, a large batch does look stuck.
-# - With the rate scaled, each image moves the weights as far as before. The images needed hardly change, and the
-#   updates fall. It was the small steps that kept the large batch there, more than the missing noise.
-# - That works as long as steps are small beside the surface's bends: $(1+\eta)^t$ is $e^{\eta t}$ for small rates only.
-#   At the largest scaled rates you see the images creep up.
+# - At one rate, a ten times larger batch always adds the same number of **updates**. The number of **images** grows in
+#   proportion to the batch, and a little more. Most people count epochs. To them, a large batch looks stuck.
+# - With the scaled rate, each image moves the weights as far as before. The number of images hardly changes, and the
+#   number of updates falls. So the small steps kept the large batch there, more than the missing noise did.
+# - Scaling works as long as steps are small compared with the bends of the surface. The growth $(1+\eta)^t$ is about
+#   $e^{\eta t}$ for small rates only. At the largest scaled rates, the number of images slowly rises.
 #
-# High-dimensional losses have saddles in great numbers (Dauphin et al. 2014, arXiv:1406.2572), and noisy descent leaves
-# them in reasonable time (Ge et al. 2015, arXiv:1503.02101). What the toy cannot tell is how often a real training run
-# comes near one.
+# Losses with many weights have very many saddles (Dauphin et al. 2014, arXiv:1406.2572). Noisy descent leaves them in
+# reasonable time (Ge et al. 2015, arXiv:1503.02101). This small example cannot tell how often real training comes near
+# a saddle.
 
 # %% [markdown]
 # ## Summary
 #
-# - At one rate a large batch needs more updates to leave a saddle, as many more for each factor of ten in its size, and
-#   far more images.
+# - At one rate, a large batch needs more updates to leave a saddle, and far more images. Each factor of ten in its size
+#   adds the same number of updates.
 # - Scaling the rate takes most of that away, as long as the scaled rate stays small.
 #
 # <details><summary>Question: without noise, a walker that starts exactly on the ridge stays there for ever. Does that
 # ever happen to a network?</summary>
 #
-# No. Its weights start at random numbers, and those are never exactly on the ridge. A path that comes near a saddle by
-# chance leaves it exponentially fast. What the toy cannot tell is how many saddles a path meets.
+# No. Its weights start at random numbers, never exactly on the ridge. A path that comes near a saddle by chance leaves
+# it exponentially fast.
 #
 # </details>

@@ -11,14 +11,14 @@
 # ---
 
 # %% [markdown]
-# # 12 Lab of lesson 02: distorted images, and mean images
+# # 12 Lab of lesson 02: loss and accuracy, distorted images, mean images
 #
-# **After this notebook you will be able to** say when a distortion of the images raises the accuracy, and why one
-# cannot train on the mean image of a batch.
+# **After this notebook you will be able to** say what the printed loss tells you and what it hides. You can also say
+# when a distortion of the images raises the accuracy, and why one cannot train on the mean image of a batch.
 #
 # **Time:** {{minutes_12}} minutes, besides the waiting for its runs. **Builds on:** 02.
 #
-# This is a lab: experiments that belong to lesson 02, and that no later lesson needs. Take those that you want to see.
+# This is a lab. Its experiments belong to lesson 02, and no later lesson needs them. Take those that you want to see.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -34,12 +34,59 @@ from lessons import live, panels, saved, show
 train, test = data.load(limit=images)
 
 # %% [markdown]
+# ## Should a lower loss not mean a higher accuracy?
+#
+# You see the printed loss fall, and you expect the accuracy to rise. Is that safe? Here are two made-up networks, two
+# classes and five images. **Guess:** which network has the lower loss, and which is right more often?
+
+# %%
+modest = torch.tensor([0.60, 0.55, 0.60, 0.40, 0.45])  # probability of the right class; two classes
+bold = torch.tensor([0.99, 0.99, 0.99, 0.99, 0.0001])
+for name, right_class in (("modest", modest), ("bold", bold)):
+    accuracy = (right_class > 0.5).float().mean()
+    print(f"{name}: loss {-right_class.log().mean():.2f} nats, accuracy {accuracy:.0%}")
+
+# %% [markdown]
+# `bold` is right more often, but its loss is higher. It is very sure and wrong about one image, and this image makes
+# the mean large. Three things stand between the printed loss and the accuracy.
+#
+# - **The measure.** Accuracy asks which class comes first. Cross-entropy asks how sure the network is of the right
+#   class.
+# - **The split.** The loss is measured on the training images, and the accuracy on the test images. A network can learn
+#   its training images by heart.
+# - **The moment.** The printed loss is a mean over the epoch, on distorted images, while the weights were changing.
+#
+# Now with real networks. We train the same network by five recipes.
+#
+# - `plain` trains on the images as they are.
+# - `short` trains for fewer epochs.
+# - `distorted` shifts and mirrors the images at random.
+# - `decayed` has **weight decay**: each update also makes the weights a little smaller.
+# - `smoothed` has **label smoothing**: the target is 82 % for the right class, and not 100 %. The other 18 % are
+#   divided among the other classes.
+#
+# All five are judged on undistorted images, of the training and of the test split. **Guess first:** which has the
+# lowest training loss, and which the highest test accuracy?
+#
+# **What to look at:** in each panel, do the points fall from the upper left to the lower right? The *rank correlation*
+# compares two orders of the recipes, by low loss and by high accuracy. It is 1 for equal orders, near 0 for unrelated
+# ones, and -1 if one is the reverse of the other.
+
+# %%
+_ = saved("C07")
+
+# %% [markdown]
+# `plain` has the lowest training loss, and `distorted` has the highest test accuracy. So compare runs by what you want,
+# on images that they have not seen. The training loss answers other questions. Is it finite? Does it fall at all? Does
+# it fall faster than with another learning rate?
+
+# %% [markdown]
 # ## Distortions: make the task harder, learn more
 #
-# If a network learns images by heart, do not show it the same image twice. TensorFlow's CIFAR-10 tutorial, from which
-# the question behind this course grew, changes them in five ways. Here is each of them on one image. (One is altered:
-# the tutorial cuts out 24 × 24 pixels. We widen the image by 4 mirrored pixels on each side and cut out 32 × 32, so
-# that all networks have images of one size.)
+# A network can learn images by heart. So do not show it the same image twice. TensorFlow's CIFAR-10 tutorial changes
+# images in five ways. Here is each change on one image. (We altered one. The tutorial cuts out 24 × 24 pixels. We widen
+# the image by 4 mirrored pixels on each side and cut out 32 × 32. So all networks have images of one size.) **Guess:**
+# which change is the same in each epoch?
 
 # %%
 torch.manual_seed(seed)
@@ -62,13 +109,12 @@ show(
 )
 
 # %% [markdown]
-# Four of them draw random numbers, so that each epoch shows another version. **Whitening** does not: it gives each
-# image mean 0 and deviation 1, always the same way. (The tutorial's word; *standardising* an image is the exact one.)
-# It is no distortion but a preparation, and the test images have to go through it as well; forget that, and accuracy
-# falls for a reason that no training curve shows.
+# Four of them draw random numbers, so each epoch shows another version. **Whitening** draws none. It always gives each
+# image mean 0 and standard deviation 1. (The tutorial uses this word. The exact word is *standardising*.) Whitening is
+# no distortion but a preparation, so the test images need it as well.
 #
-# One thing follows without any run. Brightness adds one number to all values of an image, and whitening takes the mean
-# away. So after whitening it is as if nothing had been added:
+# One thing follows without any run. Brightness adds one number to all values of an image. Whitening takes the mean
+# away, and this number with it:
 
 # %%
 torch.manual_seed(seed)
@@ -78,11 +124,12 @@ gap = (whiten(data.normalise(brighter)) - whiten(data.normalise(train.images[:10
 print(f"largest value added: {(brighter - train.images[:100]).abs().max():.0f} of 255; left after whitening: {gap:.1e}")
 
 # %% [markdown]
-# The claim is that distortions raise the training loss, since the task is harder, and raise the test accuracy all the
-# same. The experiment trains with each one alone, with none, and with all, and compares seed by seed.
+# The claim has two parts. Distortions raise the training loss, since the task is harder. They still raise the test
+# accuracy. The experiment trains with each one alone, with none, and with all. It compares them seed by seed.
+# **Guess:** which of them raise the accuracy?
 #
-# **What to look at:** an interval that touches the dashed line is a change that we cannot tell from luck. Of a single
-# seed there is no interval, so a live run's verdict can only be "no difference seen".
+# **What to look at:** which intervals touch the dashed line at 0? We cannot tell such a change from luck. A single seed
+# has no interval, so a live run's verdict can only be "no difference seen".
 
 # %%
 _ = live("C09", device=device, seed=seed)
@@ -92,33 +139,37 @@ _ = saved("C09")
 
 # %% [markdown]
 # Ask of each distortion: *does it turn an image into another one that could have been in the test set?* A mirrored
-# horse can. So can one that stands a little further to the left. An image with a fifth of its contrast hardly can.
-# Where a row of the figure shows a higher training loss
-# and no higher accuracy, the task was made harder without being made more like the real one.
+# horse could be there, and so could a horse a little further to the left. An image with a fifth of its contrast would
+# hardly be there. Look for a row with a higher training loss and no higher accuracy. This distortion made the task
+# harder, but not more like the real one.
 #
-# Distortions also need time: they help against learning by heart, so they pay when there are enough epochs to learn by
-# heart in. (They cost time, too. We come to that.)
+# Distortions also need time. They help against learning by heart, so they pay when a run has enough epochs for that.
 
 # %% [markdown]
 # ## Could one back-propagate a mean image?
 #
-# Lesson 02 shows that training needs memory for the activations of each image. So why not average them? Keep one mean
-# activation for each layer, send one error back, and pay for one image whatever the batch. The answer shows what a
-# batch *is*.
+# Lesson 02 shows that training needs memory for the activations of each image. So why not average them? We keep one
+# mean activation for each layer, and send one error back. We pay for one image, however large the batch is. **Guess:**
+# is the gradient still right?
 #
-# Let $a$ be the input of a layer, and $\delta$ the error that comes back to it, both for one image. The gradient of a
-# weight is a mean of products $\delta a^\top$, and the proposal is a product of means:
+# For one image, let $a$ be the input of a layer, and let $\delta$ be the error that comes back to the layer. The
+# gradient of a weight is a mean of products $\delta a^\top$. The proposal is a product of means:
 #
 # $$\overline{\delta a^\top} = \bar\delta\,\bar a^\top + \operatorname{Cov}(\delta, a).$$
 #
-# The covariance is what ties *this* error to *this* input. Without it, nothing says which images need which class.
+# The covariance ties *this* error to *this* input. Without it, nothing says which images need which class.
 #
-# Three cases, then. Take a network without activation functions, with a squared error. All errors are linear in the
-# image, so the mean error of each layer is exactly the error of the mean image. A **bias**'s gradient is just the mean
-# error: the cosine between the true gradient and the proposed one is 1. A **weight**'s gradient is not linear in the
-# image, and loses the covariance even here. With cross-entropy the softmax bends the errors, and with ReLU the
-# activations are bent. Then nothing promises the biases a cosine of 1. Look in the middle panel which of the two does
-# more harm.
+# We compare the true gradient with the proposed one. Their cosine is 1 when they have the same direction. There are
+# three cases.
+#
+# - Take a network without activation functions, with a squared error. All errors are linear in the image. So the mean
+#   error of each layer is exactly the error of the mean image. A **bias**'s gradient is just the mean error, so the
+#   cosine is 1 for the biases. A **weight**'s gradient is not linear in the image. So the proposal loses the covariance
+#   even here.
+# - With cross-entropy, the softmax makes the errors non-linear.
+# - With ReLU, the activations are non-linear.
+#
+# In the last two cases, nothing promises the biases a cosine of 1. The next cell checks the first case.
 
 # %%
 torch.manual_seed(seed)
@@ -132,8 +183,9 @@ print(f"biases differ by {(bias - mean_bias).abs().max():.0e}, weights by {(weig
 print(f"weights differ by the covariance, up to {(weight - mean_weight - covariance).abs().max():.0e}")
 
 # %% [markdown]
-# **What to look at:** the left panel for the weights, the middle one for the biases, at one image (where mean and image
-# are the same) and at the largest batch. On the right, whether such a gradient can still train.
+# **What to look at:** the left panel shows the weights, and the middle one shows the biases. With one image, mean and
+# image are the same. Compare this with the largest batch. In the middle, does cross-entropy or ReLU do more harm? On
+# the right, can such a gradient still train?
 
 # %%
 _ = live("C18", device=device, seed=seed)
@@ -142,20 +194,28 @@ _ = live("C18", device=device, seed=seed)
 _ = saved("C18")
 
 # %% [markdown]
-# You may read that for linear networks the mean would be exact. For the activations that is so, and with a squared
-# error also for the errors and the biases. It is not so for the weights, which are nearly all of the parameters, and
-# the experiment shows it. A batch is not a mean image. What may be averaged is the *gradients*, each computed from its
-# own images, and that is all that data parallelism does.
+# You may read that the mean is exact for linear networks. This is true for the activations. With a squared error, it is
+# also true for the errors and the biases. It is not true for the weights, as the experiment shows. They are nearly all
+# of the parameters. A batch is not a mean image. We may average *gradients*, each computed from its own images. Data
+# parallelism does only this.
 #
 # ## Summary
 #
-# - Expect a distortion to pay if it makes images that could be real, and in runs long enough to learn by heart without
-#   it. Whitening is no distortion.
-# - A mean of gradients is right. A gradient of means is not.
+# - A lower loss does not always mean a higher accuracy. Judge by images that the network has not seen.
+# - Expect a distortion to pay if its images could be real, and if the run is long enough to learn by heart without it.
+#   Whitening is no distortion.
+# - A mean of gradients is right. A gradient of means is wrong.
 #
-# <details><summary>Question: you whiten the training images and forget the test images. What do you see?</summary>
+# <details><summary>Question 1: you whiten the training images and forget the test images. What do you see?</summary>
 #
-# The training loss falls as usual, and the test accuracy is low from the first epoch on. The network sees other numbers
-# at the test than it has learnt from. No curve of the training shows this.
+# The training loss falls as usual. The test accuracy is low from the first epoch on. At the test, the network sees
+# other numbers than in training. No training curve shows this.
+#
+# </details>
+#
+# <details><summary>Question 2: after a change the training loss is higher than before. Is that bad?</summary>
+#
+# It depends on the change. Stronger distortions, label smoothing or weight decay raise the loss, and may raise the test
+# accuracy. A learning rate that is too high also raises the loss. Compare the test accuracy over several seeds.
 #
 # </details>

@@ -14,12 +14,12 @@
 # # 14 Lab of lesson 04: what an exchange costs on your machine
 #
 # **After this notebook you will be able to** find a bug by its symptoms, measure the latency and the bandwidth of an
-# exchange, say what fusion and compression save and cost, find out why more workers are not faster, and go on from a
-# checkpoint with several workers.
+# exchange, and say what fusion and compression save and cost. You can find out why more workers are not faster, and go
+# on from a checkpoint with several workers.
 #
 # **Time:** {{minutes_14}} minutes, besides the waiting for its runs. **Builds on:** 04.
 #
-# This is a lab: measurements that belong to lesson 04, and that no later lesson needs. Take those that you want to see.
+# This is a lab. Its measurements belong to lesson 04, and no later lesson needs them. Take those that you want to see.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -44,9 +44,9 @@ from lessons.cells.sabotage import BUGS, diagnose, patient, sabotage
 # %% [markdown]
 # ## Sabotage
 #
-# In lesson 04 you named the bugs of others. Now you make them. `sabotage` takes `cifar_base.py`, which is right, and
-# puts one bug into it. Then it launches the program on four workers for some seconds. It shows the rows that you know
-# from "Convert it yourself", and one row more. These bugs are there:
+# In lesson 04 you named the bugs of others. Now you make bugs. `sabotage` puts one bug into `cifar_base.py`, and
+# launches it on four workers for some seconds. It shows the rows of "Convert it yourself", and one row more. These are
+# the bugs:
 
 # %%
 print(*BUGS, sep="\n")
@@ -59,15 +59,15 @@ bug, my_guess = "no shards", None  # a name from the list, and the number of a r
 rows = sabotage(bug, my_guess)
 
 # %% [markdown]
-# Try others. With "sum for mean" no row fails, and still the program is wrong. With "rank 0 asks alone" the program
-# hangs. We have told Horovod to end such a run after ten seconds. (By default it only warns, after a minute.) Its
-# message names the tensors, and the ranks that have not announced them.
+# Try other bugs. With "sum for mean" no row fails, but the program is still wrong. With "rank 0 asks alone" the program
+# hangs. By default Horovod only warns, after a minute. We told it to end such a run after ten seconds. Its message
+# names the tensors, and the ranks that have not announced them.
 
 # %%
 rows = sabotage("rank 0 asks alone")
 
 # %% [markdown]
-# Now the other way round. There are four patients, 1 to 4. Each has one of the bugs of the list. You see only the rows.
+# Now you search. There are four patients, 1 to 4. Each has one bug of the list. You see only the rows.
 
 # %%
 rows = patient(1)
@@ -81,13 +81,15 @@ right = diagnose(1, "one order for all epochs")
 # %% [markdown]
 # ## Tensor fusion, and a measurement of this machine
 #
-# Sending $n$ bytes takes about $\alpha + \beta n$ seconds. $\alpha$, the latency, has to be paid for each exchange,
-# however small: Horovod's next cycle must begin (below), the workers must agree, threads must wake up, packets must
-# travel. A network has many small tensors; every layer has a bias. So Horovod does not send a gradient at once. Its
-# background thread looks around once in a while (`HOROVOD_CYCLE_TIME`, in milliseconds), collects all gradients that
-# are ready on all workers, copies them into one buffer and sends that: **tensor fusion**. `HOROVOD_FUSION_THRESHOLD` is
-# the buffer's size in bytes, 128 MiB if you say nothing; 0 turns fusion off. A longer cycle collects more and starts
-# later. (`HOROVOD_AUTOTUNE=1` tries values while your program trains.)
+# An exchange of $n$ bytes takes about $\alpha + \beta n$ seconds. Even the smallest exchange costs the latency
+# $\alpha$: the workers must agree, threads must wake up, and packets must travel.
+#
+# A network has many small tensors: every layer has a bias. So Horovod does not send a gradient immediately. Its
+# background thread looks for gradients once a *cycle* (`HOROVOD_CYCLE_TIME`, in milliseconds). It copies those that all
+# workers have ready into one buffer, and sends the buffer. This is **tensor fusion**. A longer cycle collects more, but
+# the exchange starts later. The wait for the next cycle is a part of the latency. `HOROVOD_FUSION_THRESHOLD` is the
+# buffer's size in bytes. By default it is 128 MiB, and 0 turns fusion off. (`HOROVOD_AUTOTUNE=1` tries values while
+# your program trains.)
 #
 # First, what are we measuring on?
 
@@ -98,14 +100,14 @@ print(f"{cores()} CPU cores to use, in {nodes} memory region(s); GPUs: {gpus_her
 print("networks:", ", ".join(name for name, state in psutil.net_if_stats().items() if state.isup))
 
 # %% [markdown]
-# **Topology** is how these parts are connected. Inside a host GPUs may talk over fast links of their own (`nvidia-smi
-# topo -m` draws the map), or by way of the CPU's memory. Between hosts there is a network, often ten or more times
-# slower. Good all-reduces know that: they first reduce inside each host, then between hosts, then spread the result.
-# Our workers share one host, and Gloo has them talk over `lo`, the loopback network: no cable, but every byte is copied
-# and added up by the same cores that also train.
+# **Topology** is how these parts are connected. Inside a host, GPUs exchange over fast links of their own, or through
+# the CPU's memory. (`nvidia-smi topo -m` draws the map.) The network between hosts is often ten or more times slower.
+# So a good all-reduce first adds up inside each host, and then between hosts. Then it spreads the result. Our workers
+# share one host. Gloo connects them by `lo`, the loopback network. It has no cable: the cores that train also copy and
+# add up every byte.
 #
-# The program measures three things: an all-reduce of several sizes, many small tensors, at once or one by one, and
-# one tensor in half precision.
+# The program measures tensors of several sizes, many small tensors (at once or one by one), and one tensor in half
+# precision. **Guess:** do four times the bytes take four times as long?
 
 # %%
 # %%writefile bandwidth.py
@@ -187,8 +189,9 @@ show(
 )
 
 # %% [markdown]
-# Well to the left of the dotted line a tensor costs about the same whatever its size: a bias of 32 numbers as much as a
-# layer of thousands. With bytes there is little to save; with fewer exchanges there is:
+# Far to the left of the dotted line, all tensors take about the same time. A bias of 32 numbers takes as long as a
+# layer of thousands. Fewer bytes save little here, but fewer exchanges help. **Guess:** how much longer do 60 small
+# tensors take one by one?
 
 # %%
 together, alone = measured["together"], measured["alone"]
@@ -197,52 +200,60 @@ print(f"60 small tensors, each when the one before is there:            {1000 * 
 print(f"that is {alone / together:.0f} times the time for the same bytes")
 
 # %% [markdown]
-# That difference has three causes. Fused tensors share one transfer. Tensors that are announced at once share the
-# agreement about what comes next. And they wait once for Horovod's next cycle, where tensors sent one by one wait each
-# time. To see the first cause alone, turn fusion off and announce all at once: `on_workers("bandwidth:small", 2,
-# {"HOROVOD_FUSION_THRESHOLD": "0"}, together=True)`. Try it in a cell of your own.
+# The difference has three causes:
+#
+# - Fused tensors share one transfer.
+# - Tensors that are announced at once share the agreement about what comes next.
+# - They wait only once for Horovod's next cycle. Tensors that are sent one by one wait each time.
+#
+# To see the first cause alone, turn fusion off and announce all at once. Try it in a cell of your own:
+# `on_workers("bandwidth:small", 2, {"HOROVOD_FUSION_THRESHOLD": "0"}, together=True)`.
 #
 # ## Half the bytes, less time?
 #
-# `DistributedOptimizer(..., compression=hvd.Compression.fp16)` sends gradients as 16-bit numbers. Half the bytes should
-# take half the time. Here:
+# `DistributedOptimizer(..., compression=hvd.Compression.fp16)` sends gradients as 16-bit numbers (fp16), not as 32-bit
+# numbers (fp32). **Guess:** do half the bytes take half the time?
 
 # %%
 print(f"8 MB as fp32: {1000 * measured['fp32']:5.1f} ms")
 print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] / measured['fp32']:.1f} times the time")
 
 # %% [markdown]
-# If your machine is like most, fp16 is the *slower* one, and the reason is instructive. An all-reduce does not only
-# carry numbers, it adds them. Adding fp32 numbers is what a CPU is built for, many at a time. Gloo adds fp16 numbers by
-# turning each into fp32 and back. Packing and unpacking take time as well. All that is paid in computing, to save bytes
-# on a loopback network that is not the bottleneck. On GPUs, which add fp16 natively, and with a slow network between
-# hosts, the same line is a gain. An optimisation moves load from one part to another: first find out which part is
-# loaded. And fp16 has a small range. Gradients below about $3 \cdot 10^{-8}$ become zero, and sums above 65,504 become
-# infinite. (Horovod's `gradient_predivide_factor` divides before it adds.) The format bfloat16 has the range of fp32
-# and fewer digits. Horovod 0.28 has no compression for it.
+# On most machines fp16 is the *slower* one. Why? An all-reduce also adds the numbers. A CPU adds many fp32 numbers at a
+# time. To add fp16 numbers, Gloo turns each into fp32 and back. Packing and unpacking take time as well. So the cores
+# compute more, to save bytes on a loopback network that is not the bottleneck.
+#
+# GPUs add fp16 numbers directly. With GPUs and a slow network between hosts, the same line is a gain. An optimisation
+# moves load from one part to another. So first find out which part is loaded.
+#
+# Also, fp16 has a small range. Gradients below about $3 \cdot 10^{-8}$ become zero, and sums above 65,504 become
+# infinite. (Horovod's `gradient_predivide_factor` divides before it adds.) The format bfloat16 has the range of fp32,
+# but fewer digits. Horovod 0.28 has no compression for it.
 #
 # ## Waiting without burning a core
 #
-# A core on which one worker waits is a core on which no other can compute. A worker can waste one in four ways:
+# While a waiting worker uses a core, no other can compute there. A worker can waste a core in four ways:
 #
 # - **Waiting in `optimizer.step()`.** Horovod asks again and again whether the exchange is done, without a pause: it
-#   *spins*. That reacts fastest where a core is free, and is worst where none is: the spinning worker keeps the core
-#   from the threads that would do the exchange. Our `wait_for_gradients` asks as well (`hvd.poll`), and sleeps a
-#   millisecond between two questions.
-# - **Looking for work.** The background thread of each worker wakes up once a cycle, and all agree on what is ready.
-#   Horovod's cycle is 1 ms; with more workers than cores ours is 5 ms. And Horovod's workers agree in every cycle, also
-#   while there is nothing to agree on, as in a forward pass. In this course's build such a worker waits for its first
-#   tensor instead, up to 100 ms (`HOROVOD_IDLE_CYCLE_TIME`; the few lines are in `source_code/install/`).
+#   *spins*. With a free core this reacts fastest. Without one it is worst: the spinning worker keeps the core from the
+#   threads that would do the exchange. Our `wait_for_gradients` asks as well (`hvd.poll`), but sleeps a millisecond
+#   between two questions.
+# - **Looking for work.** In each cycle the background threads wake up, and agree on what is ready. Horovod's cycle is 1
+#   ms. With more workers than cores, ours is 5 ms. Horovod's workers agree even when nothing is ready, as in a forward
+#   pass. In this course's build such a worker waits for its first tensor instead, up to 100 ms
+#   (`HOROVOD_IDLE_CYCLE_TIME`). The change is in `source_code/install/`.
 # - **Exchanging in parts.** Each exchange wakes threads in all workers. With `groups=1` all gradients travel together,
-#   in one flat buffer. That gives up the overlap. Lesson 04 measures what the overlap is worth here.
-# - **Threads.** PyTorch would start as many as there are cores, in *each* worker. Ours get their share of the cores.
+#   in one flat buffer. This gives up the overlap. Lesson 04 measures what that is worth here.
+# - **Threads.** By default PyTorch starts a thread for each core, in *each* worker. Our workers get their share of the
+#   cores.
 #
-# None of this changes what is computed: with the same grouping the weights are equal to the last bit, and a test of
-# this course compares them. The first two and the last are in `cifar/workers.py` and `cifar/support/environment.py`, so
-# no script needs to think of them; the grouping is an argument, as in the assignment's reference.
+# Our measures against this waste do not change what is computed. With the same grouping the weights are equal to the
+# last bit, and a test of this course compares them. The first two measures and the last are in `cifar/workers.py` and
+# `cifar/support/environment.py`, so no script needs to think of them. The grouping is an argument, as in the
+# assignment's reference.
 #
-# **What to look at:** each bar adds one measure to those of the bar above it. The last one is the same workers without
-# any exchange: about as fast as it can get.
+# **What to look at:** each bar adds one measure to those of the bar above it. The last bar has no exchange. It is about
+# as fast as the workers can get. Guess first: which measure helps most?
 
 # %%
 from tqdm import tqdm
@@ -285,30 +296,31 @@ show(
 )
 
 # %% [markdown]
-# With a core for each worker the bars may be equal: then a worker that spins takes nothing from anybody. One run a bar
-# is a glance, not a measurement; `make benchmark` repeats it over several rounds, with larger batches, another network
-# and PyTorch's own DistributedDataParallel beside it.
+# With a core for each worker, the bars may be equal. There a spinning worker takes nothing from the others. One run for
+# each bar is only a first look. `make benchmark` repeats it over several rounds, with larger batches, another network
+# and PyTorch's own DistributedDataParallel.
 #
 # ## "It is slower with more GPUs"
 #
-# An exchange costs the same whatever the batch was: the gradient of 16 images has as many numbers as that of 1,000. So
-# what counts is how long a worker computes between two exchanges. Call the compute time of $b$ images $t_0 + cb$, and
-# that of an exchange $t_x$. The part of the time that goes into computing is
+# The gradient of 16 images has as many numbers as that of 1,000. So an exchange costs the same for any batch. What
+# counts is how long a worker computes between two exchanges. Computing $b$ images takes $t_0 + cb$, and an exchange
+# takes $t_x$. The efficiency is the part of the time that goes into computing:
 #
 # $$ \text{efficiency} = \frac{t_0 + cb}{t_0 + cb + t_x}. $$
 #
 # ![](drawings/strong_and_weak.svg)
 #
-# There are two ways to use more workers. **Strong scaling** keeps the global batch and divides it: $b$ shrinks with
-# each worker, the efficiency with it. **Weak scaling** keeps the per-worker batch: $b$ stays, and so does the
-# efficiency once there is an exchange at all, nearly, but the global batch grows (and with it notebook 05's problems).
+# There are two ways to use more workers. **Strong scaling** divides the same global batch among more workers. So $b$
+# shrinks, and the efficiency falls. **Weak scaling** keeps the per-worker batch $b$. From two workers on there is an
+# exchange, and the efficiency nearly stays. But the global batch grows, and with it the problems of notebook 05.
 #
-# One more care is needed where workers share cores, as here. Four workers on two cores cannot be four times as fast as
-# one, with any library. That is *oversubscription*, not communication. So each case is compared with the same workers
+# Here workers share cores. Four workers on two cores cannot be four times as fast as one, with any library. The cause
+# is *oversubscription* (more workers than cores), not communication. So we compare each case with the same workers
 # without exchange.
 #
-# **What to look at:** on the left, where the lines with and without exchange part. On the right, the share that is
-# left: with two workers there is an exchange for the first time, and both lines fall. Which of them ends lower?
+# **What to look at:** on the left, where do the lines with and without exchange part? The right panel shows the share
+# that is left with the exchange. With two workers there is an exchange for the first time, and both lines fall. Which
+# of them ends lower?
 
 # %%
 runs = live("C13", device=device, seed=seed)
@@ -317,34 +329,34 @@ runs = live("C13", device=device, seed=seed)
 result = saved("C13")
 
 # %% [markdown]
-# What theory leaves open is the size of $t_x$ beside $t_0 + cb$, and that is a matter of your machine and network: on a
-# slow network weak scaling suffers too, and on a very fast one strong scaling hardly does. Two effects disturb the
-# simple picture here. Beyond one worker a core the left panel has no more computing power to share out, so its lines
-# cannot go on rising. And workers that share cores lend each other their waiting: while one waits for the exchange,
-# another computes.
+# How large $t_x$ is beside $t_0 + cb$ depends on your machine and network. On a slow network weak scaling suffers, too.
+# On a very fast one strong scaling hardly suffers.
 #
-# If your own program gets slower with more workers, go through this list from the top:
+# Two effects are not in the formula. With more workers than cores, there is no more computing power to share out. So
+# the lines on the left cannot go on rising. And workers that share cores use each other's waiting: while one waits for
+# the exchange, another computes.
 #
-# 1. **Count cores and threads.** Workers times threads should not exceed the cores. On GPUs: are the *data loaders*
-#    starved? Four workers want four times the images a second (notebook 02).
-# 2. **Check the pinning.** `nvidia-smi` shows whether all sit on GPU 0.
-# 3. **Compare images a second, not seconds an update.** With weak scaling an update may take a little longer, and
-#    still use $K$ times the images.
-# 4. **Take the exchange away once** (a plain optimizer), to see what it costs. If that makes no difference, look
+# Does your own program get slower with more workers? Go through this list from the top:
+#
+# 1. **Count cores and threads.** Workers times threads should not exceed the cores. With GPUs, check that the *data
+#    loaders* keep up. Four workers want four times the images a second (notebook 02).
+# 2. **Check the pinning.** `nvidia-smi` shows whether all workers sit on GPU 0.
+# 3. **Compare images a second, not seconds an update.** With weak scaling an update may take a little longer, but it
+#    uses $K$ times the images.
+# 4. **Take the exchange away once** (use a plain optimizer), to see what it costs. If the program is no faster, look
 #    elsewhere.
-# 5. **Look at the timeline.** Long waiting: one worker is slow. Long all-reduce: the network is. Many tiny exchanges:
-#    fusion does not work, perhaps because the cycle is too short.
-# 6. **Compute more between two exchanges:** a larger per-worker batch, or `backward_passes_per_step=4`, which *sums*
-#    four batches' gradients first: divide each loss by 4, or with SGD the rate is four times as high, in silence. Both
-#    enlarge the global batch.
-# 7. **More workers than cores?** Waiting must not burn the core that somebody else needs. Horovod's wait does: it
-#    spins. The lesson scripts sleep instead, and lengthen Horovod's cycles. The experiment above measures what that
-#    brings.
+# 5. **Look at the timeline.** Long waiting means that one worker is slow. A long all-reduce means that the network is
+#    slow. Many tiny exchanges mean that fusion does not work, perhaps because the cycle is too short.
+# 6. **Compute more between two exchanges:** take a larger per-worker batch, or set `backward_passes_per_step=4`. It
+#    *sums* the gradients of four batches first. So divide each loss by 4. Otherwise SGD has four times the rate, in
+#    silence. Both ways enlarge the global batch.
+# 7. **More workers than cores?** Horovod spins while it waits, and others need the core. The lesson scripts sleep
+#    instead, and lengthen the cycles. The experiment above measures what that brings.
 #
 # ## A restart: send more than the weights
 #
-# Only one worker may have read the checkpoint. Let us write a checkpoint, as a run that was interrupted would have left
-# it:
+# Often only one worker reads the checkpoint. What must it send to the others? First we write a checkpoint, as an
+# interrupted run leaves it:
 
 # %%
 net = torch.nn.Linear(4, 1)
@@ -356,9 +368,9 @@ for _ in range(10):
 torch.save({"net": net.state_dict(), "optimizer": optimizer.state_dict(), "epoch": 7}, "checkpoint.pt")
 
 # %% [markdown]
-# Two workers go on from it, but only rank 0 reads the file, as if it lay on a disk that the other cannot see. Then rank
-# 0 sends what it has: first the weights alone, then also the optimizer's state, which for Adam means the running means
-# of each gradient and its square.
+# Two workers go on from it, but only rank 0 reads the file. First rank 0 sends the weights alone, then also the
+# optimizer's state. Adam's state has the running means of each gradient and its square. **Guess:** when do both workers
+# end with equal weights?
 
 # %%
 # %%writefile restart.py
@@ -404,20 +416,22 @@ def launch(program: str, count: int) -> None:
 launch("restart.py", 2)
 
 # %% [markdown]
-# Same weights at the start, same gradients, and yet the workers part if the state is not sent: each turns the gradient
-# into another step. So after a restart send weights, optimizer state, epoch number, and the state of anything else that
-# decides what a step is (a scheduler, a loss scale). In `cifar_base.py` a fresh optimizer has no state, so the one
-# broadcast is enough.
+# The workers start with the same weights and apply the same gradients. But without the state their weights part: each
+# turns the gradient into another step. So after a restart send the weights, the optimizer's state, the epoch number,
+# and the state of anything else that decides the step (a scheduler, a loss scale). In `cifar_base.py` a fresh optimizer
+# has no state, so the one broadcast is enough.
 #
-# Two traps in the order of the lines. Load the optimizer's state into the *wrapped* optimizer: `DistributedOptimizer`
-# makes a new one, which keeps the rate but not what Adam has gathered so far. And send the state *before* the weights:
-# on a worker that has no state yet, Horovod makes an update with zero gradients to create one. With weight decay such
-# an update moves the weights. The broadcast of the weights then puts that right.
+# The order of the lines has two traps:
+#
+# - Load the optimizer's state into the *wrapped* optimizer. `DistributedOptimizer` makes a new one. It keeps the rate,
+#   but not what Adam has gathered so far.
+# - Send the state *before* the weights. On a worker without a state, Horovod makes an update with zero gradients to
+#   create one. With weight decay such an update moves the weights. The broadcast of the weights then puts that right.
 #
 # ## Summary
 #
-# - A bug shows only to those who watch for it. Some bugs show nowhere but in the gradients.
-# - An exchange has a latency and a bandwidth. Fusion saves latency. Compression saves bytes, and costs computing.
-# - Scaling is a matter of computing time between two exchanges: small per-worker batches limit it.
-# - Where workers share cores, waiting must sleep, cycles must be long, and threads must be counted.
+# - You see a bug only if you watch for it. Some bugs show only in the gradients.
+# - An exchange has a latency and a bandwidth. Fusion saves latency. Compression saves bytes, but it costs computing.
+# - Scaling depends on the computing time between two exchanges. Small per-worker batches limit it.
+# - Where workers share cores, they must sleep while they wait. Make cycles long, and count threads.
 # - After a restart, send the optimizer's state and the epoch, and not only the weights.

@@ -18,7 +18,7 @@
 #
 # **Time:** {{minutes_15}} minutes, and about two minutes of waiting. **Builds on:** 01 and 05.
 #
-# This is a lab: derivations and experiments that belong to lesson 05, and that no later lesson needs.
+# This is a lab. Its derivations and experiments belong to lesson 05, and no later lesson needs them.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -35,29 +35,30 @@ batch = 64  # images of a worker in an update
 # %% [markdown]
 # ## How far the weights get
 #
-# In lesson 05 each image counts less when there are more workers. To see it in a formula, look at the way that the
-# weights go in one epoch, with plain SGD, rate $\eta$, and $N$ images in global batches of $Kb$:
+# In lesson 05 each image counts less when there are more workers. Here is a formula for it. Let $K$ workers train by
+# plain SGD, with the rate $\eta$ and $b$ images each. The batch's gradient is $\hat g_t$, and the loss of image $i$ is
+# $\ell_i$. An epoch of $N$ images moves the weights by
 #
 # $$ w_{\text{end}} - w_{\text{start}} = -\sum_{t=1}^{N/(Kb)} \eta\, \hat g_t
 #    = -\frac{\eta}{Kb} \sum_{i=1}^{N} \nabla \ell_i(w_{t(i)}). $$
 #
-# Each image's own gradient enters once, with the weight $\eta / (Kb)$. Leave the rate as it is and double the workers:
-# every image's influence is halved. This is the claim. It can be measured by the **path** of an epoch, the sum of the
-# lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
+# The gradient of each image enters once, at its update $t(i)$, with the factor $\eta / (Kb)$. If you double the workers
+# and keep the rate, the influence of every image is halved. We can measure this by the **path** of an epoch, the sum of
+# the lengths of its updates $\lVert w_{t+1} - w_t \rVert$.
 #
-# How fast should the path shrink with more workers? Two things shorten it. There are $K$ times fewer updates. And each
-# update contains less noise, so it is shorter. If noise is small, only the first one counts, and the path is $K$ times
-# shorter. If noise is large, both count, and the path is $K \sqrt K$ times shorter.
+# How fast does the path shrink with more workers? There are $K$ times fewer updates. And each update contains less
+# noise, so it is shorter. With little noise only the fewer updates count, and the path is $K$ times shorter. With much
+# noise both count, and the path is $K \sqrt K$ times shorter.
 #
-# The formula for all cases starts from the squared length of a batch's gradient. On average it is that of the true
-# gradient $g$ plus noise. The noise of a single image has the mean squared length $\operatorname{tr} \Sigma$, and a
-# batch of $Kb$ images has $Kb$ times less (notebook 01). So
+# One formula covers all cases. On average, the squared length of a batch's gradient is the squared length of the true
+# gradient $g$ plus noise. The noise of a single image has the mean squared length $\operatorname{tr} \Sigma$. For a
+# batch of $Kb$ images it is $Kb$ times smaller (notebook 01). So
 #
 # $$ \text{path} \approx \frac{N}{Kb}\, \eta \sqrt{\lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{Kb}}
 #    = \frac{N \eta \lVert g \rVert}{Kb} \sqrt{1 + \frac{\mathcal B}{Kb}},
 #    \qquad \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# There is the noise scale $\mathcal B$ again. Let us see what it does:
+# This $\mathcal B$ is the noise scale again. What does it do to the path?
 
 # %%
 figure, ax = axes("workers", "path of an epoch, relative to one worker")
@@ -76,28 +77,27 @@ show(
 )
 
 # %% [markdown]
-# So, *for the same* $\lVert g \rVert$, the path shrinks at least as fast as $1/K$. If noise dominates, the path shrinks
-# as $1 / K^{1.5}$. The faster fall is no loss, because averaging has only removed noise that pointed nowhere.
+# So with the *same* $\lVert g \rVert$, the path shrinks at least as fast as $1/K$. With very much noise it shrinks as
+# $1 / K^{1.5}$. The faster fall does no harm, because averaging has only removed noise.
 #
-# **What to look at:** the slope of SGD's line beside $1/K$. And Adam's (Kingma and Ba 2014, arXiv:1412.6980): it
-# divides a running mean of the gradient by a running root mean square of it, so an update does not get shorter when the
-# gradient does. Where does that put its slope?
+# **What to look at:** compare the slope of SGD's line with $1/K$. Then look at Adam's line (Kingma and Ba 2014,
+# arXiv:1412.6980). Adam divides a running mean of the gradient by its running root mean square. So a shorter gradient
+# does not make the update shorter. Which slope do you expect?
 
 # %%
 runs = live("C15", device=device, seed=seed)
 # %%
 result = saved("C15")
 # %% [markdown]
-# In the saved runs SGD's path falls as the number of workers to the power {{c15_sgd}}, and Adam's to the power
-# {{c15_adam}}. So both fall a little more slowly than $1/K$. A slope steeper than -1 would show noise that was averaged
-# away, and these runs do not show that. After an epoch of fewer updates a run is at an earlier stage, where gradients
-# can be longer. This makes the slope flatter. Your own run is short, so its slope can be another one. Do not read the
-# noise scale from it.
+# In the saved runs the path falls as a power of $K$. The power is {{c15_sgd}} for SGD and {{c15_adam}} for Adam. So
+# both fall a little more slowly than $1/K$. A slope steeper than -1 would show noise that was averaged away, and these
+# runs do not show that. After fewer updates a run is at an earlier stage, where gradients can be longer. This makes the
+# slope flatter. Your own run is short, so its slope can differ. Do not read the noise scale from it.
 #
 # ## One worker and four, on your machine
 #
-# Real workers, and the script with batch normalisation: one worker first, then several, which go on until they have
-# made as many updates.
+# Now real workers run the script with batch normalisation. One worker trains first. Then several train until they have
+# made as many updates. Guess: are they better or worse then?
 
 # %%
 length = 2 * epochs
@@ -126,37 +126,36 @@ show(
 )
 
 # %% [markdown]
-# Read the two panels as two questions. On the left: *how good is the network when each image has been used so many
-# times?* On the right: *how good is it after so many steps?* A test of a network with batch normalisation uses
-# **running statistics**: means over the batches of the last updates. At the start of training they have made-up values,
-# and after few updates these values are still a part of the mean. So the first points are lower than the network
-# deserves, above all those of several workers.
+# The left panel asks: *how good is the network when each image has been used so many times?* The right one asks: *how
+# good is it after so many updates?* A test with batch normalisation uses **running statistics**. These are means over
+# the batches of the last updates. They begin with made-up values. After few updates these are still a part of the mean.
+# So the first points are too low, above all those of several workers.
 #
 # ## The critical batch, seen from the updates
 #
-# Notebook 01 estimated the noise scale from gradients alone. The other half of that claim is about the number of
-# updates that it takes to reach a given loss, when each batch size has its own best rate:
+# Notebook 01 estimated the noise scale from gradients alone. The noise scale also predicts how many updates $S$ reach a
+# given loss, when each batch size $B$ has its own best rate:
 #
 # $$ S(B) = S_{\min} \left( 1 + \frac{\mathcal B}{B} \right). $$
 #
-# You know this formula from notebook 01. Read it from small batches to large ones.
+# You know this formula. Read it from small batches to large ones.
 #
-# - *Well below* the critical batch, twice the workers need half the updates. The scaled rate pays for the larger batch
-#   in full.
+# - *Well below* the critical batch, twice the workers need half the updates. The scaled rate makes up for the missing
+#   updates in full.
 # - *From half the critical batch to the whole*, the updates fall by a third, from $3 S_{\min}$ to $2 S_{\min}$.
-# - *Above it*, twice the batch saves few updates, but the run needs almost twice as many images. The linear rule is too
-#   bold there as well: at the critical batch, the best rate is half of what the rule says.
+# - *Above it*, twice the batch saves few updates, but the run needs almost twice the images. The linear rule gives too
+#   high a rate there. At the critical batch, the best rate is half of what the rule says.
 #
 # ## How sharp is a minimum?
 #
-# **Sharpness** is the curvature of the loss in its steepest direction. Near a minimum the loss is about
-# $L(w + v) \approx L(w) + \tfrac12 v^\top H v$. Here $H$ is the **Hessian**, the matrix of second derivatives. Its
-# largest eigenvalue is the curvature in the steepest direction.
+# Take a small step $v$ away from a minimum $w$. How much does the loss rise? Its new value is
+# $L(w + v) \approx L(w) + \tfrac12 v^\top H v$. Here $H$ is the **Hessian**, the matrix of second derivatives.
+# **Sharpness** is the curvature of the loss in its steepest direction. This is the largest eigenvalue of $H$.
 #
-# For half a million weights $H$ would have $10^{11}$ entries, so nobody stores it. But we can multiply it by a vector:
-# the product $Hv$ is the gradient of the number $g \cdot v$ (Pearlmutter 1994). Multiply a random vector by $H$ again
-# and again. It turns towards the direction with the largest eigenvalue (largest in size, whatever its sign), and its
-# length grows by this eigenvalue each time. Here it is on a matrix that we can look at:
+# For half a million weights $H$ has over $10^{11}$ entries, so nobody stores it. But we can multiply it by a vector.
+# The product $Hv$ is the gradient of the number $g \cdot v$ (Pearlmutter 1994). Multiply a random vector by $H$ again
+# and again. It turns towards the direction with the largest eigenvalue (in size, whatever its sign). Then each product
+# multiplies its length by this eigenvalue. Here is a small example:
 
 # %%
 import torch
@@ -172,63 +171,64 @@ print(f"largest eigenvalue: {torch.linalg.eigvalsh(matrix)[-1]:.4f}")
 print(f"benchmarks/methods/hessian.py finds {largest_eigenvalue(lambda v: matrix @ v, torch.ones(3)):.4f}")
 
 # %% [markdown]
-# Our function stops as soon as a product changes the estimate by less than one per cent. So its answer is a little
-# smaller than the true one. This is exact enough to compare networks.
+# Our function stops when a product changes the estimate by less than one per cent. Its answer is a little too small,
+# but exact enough to compare networks.
 #
 # ## Do large batches find sharp minima?
 #
 # Keskar et al. 2016 (arXiv:1609.04836) reported that large batches end in sharp minima, and that these networks do
-# worse on new images. Perhaps the question is not how far training got. Perhaps it is where it ended.
+# worse on new images. So far we asked how far training gets. Perhaps we must ask where it ends.
 #
-# One worker and eight train the small ResNet with 32 images each, with five seeds, for 12 epochs. (For equal updates,
-# eight workers train for 96.) There are only 2,048 training images, without distortions, so that they can come near a
-# minimum at all. In these measurements the network is in evaluation mode, so batch normalisation uses its running
-# statistics. We measure the large batch twice: at equal epochs and at equal updates.
+# One worker and eight workers train the small ResNet for 12 epochs, with 32 images each and five seeds. The eight have
+# the large batch. We measure it twice: at equal epochs, and at equal updates (96 epochs). There are only 2,048 training
+# images, without distortions, so that the networks can come near a minimum. We measure in evaluation mode, so batch
+# normalisation uses its running statistics.
 #
-# **What to look at:** the eigenvalues (one point for each seed, on a logarithmic axis) from left to right. Then the
-# training loss of each, in the caption. On the right, the test accuracy: does it come back at equal updates?
+# **What to look at:** compare the eigenvalues from left to right. Each seed has one point, and the axis is logarithmic.
+# Then compare the training losses in the caption. On the right is the test accuracy. Does it come back at equal
+# updates?
 
 # %%
 result = saved("C29")
 
 # %% [markdown]
-# Does the large batch do worse on new images because its minimum is sharper? This figure cannot say so. Five things to
-# keep in mind, because this claim is quoted more often than it is tested:
+# Does the large batch do worse on new images *because* its minimum is sharper? This figure cannot tell. Keep five
+# things in mind:
 #
 # - **Sharpness fades with the loss.** The second derivative of cross-entropy is made of products $p(1 - p)$ of the
-#   predicted probabilities. They go to zero as the network becomes sure of its training images. At equal epochs the
-#   large batch has the higher training loss ({{c29_loss_epochs}} against {{c29_loss_small}}), so a part of its
-#   sharpness is only this. At equal updates it has the lower loss ({{c29_loss_updates}}), and is still
-#   {{c29_times_updates}} times as sharp. So at equal updates, this cannot be the reason.
+#   predicted probabilities. These products go to zero as the network becomes sure of its training images. At equal
+#   epochs the large batch has the higher training loss ({{c29_loss_epochs}} against {{c29_loss_small}}). A part of its
+#   sharpness comes only from this. At equal updates it has the lower loss ({{c29_loss_updates}}). But it is still
+#   {{c29_times_updates}} times as sharp. So at equal updates, the loss cannot be the reason.
 # - **The large batch may not have arrived.** At equal epochs it has made fewer updates, so it may still be on its way
 #   to a minimum. Hoffer et al. 2017 (arXiv:1705.08741) found that much of the gap goes away when the large batch trains
-#   longer. Here most of the sharpness goes away, and the accuracy does not come back: it is {{c29_epochs}} % at equal
+#   longer. Here most of the sharpness goes away, and the accuracy does not come back. It is {{c29_epochs}} % at equal
 #   epochs, {{c29_updates}} % at equal updates, and {{c29_small}} % with the small batch.
-# - **It depends on the images.** In the first experiment of lesson 05, equal updates healed everything. There the
-#   images are shifted and mirrored at random, and are never learnt by heart.
-# - **Sharpness depends on the rate.** A large rate cannot rest in a very steep valley: it jumps from one side to the
-#   other, and out. Gradient descent with all images and the rate $\eta$ cannot stay where the largest eigenvalue is
-#   much above $2/\eta$. (With momentum $m$ the limit is $2(1+m)/\eta$.) For much of training it stays near this limit
-#   (Cohen et al. 2021, arXiv:2103.00065). All runs here have one rate, so they cannot tell what another rate would do.
+# - **It depends on the images.** In the first experiment of lesson 05, the accuracy did come back at equal updates.
+#   There the images are shifted and mirrored at random, and are never learnt by heart.
+# - **Sharpness depends on the rate.** With a large rate, the weights cannot rest in a very steep valley. They jump from
+#   one side to the other, and out. Gradient descent with all images and the rate $\eta$ cannot stay where the largest
+#   eigenvalue is much above $2/\eta$. (With momentum $m$ the limit is $2(1+m)/\eta$.) For much of training the
+#   eigenvalue is near this limit (Cohen et al. 2021, arXiv:2103.00065). All runs here have the same rate, so they do
+#   not show this.
 # - **Sharpness depends on how you write the network.** With ReLU, multiply one layer by 10 and divide the next by 10.
-#   The function is the same, and the eigenvalue is not (Dinh et al. 2017, arXiv:1703.04933). Batch normalisation has
-#   the same effect. So sharpness can accompany a low accuracy without being its cause.
+#   The function stays the same, but the eigenvalue changes (Dinh et al. 2017, arXiv:1703.04933). Batch normalisation
+#   has the same effect. So sharpness can accompany a low accuracy without being its cause.
 #
-# Others did not find the effect. Shallue et al. 2018 (arXiv:1811.03600) trained many networks with searched rates. They
-# write: "we find no evidence that larger batch sizes degrade out-of-sample performance".
+# Others did not see large batches do worse. Shallue et al. 2018 (arXiv:1811.03600) trained many networks with searched
+# rates. They write: "we find no evidence that larger batch sizes degrade out-of-sample performance".
 #
 # ## Summary
 #
 # - At a fixed rate the path of an epoch shrinks about as $1/K$ with the number of workers $K$.
-# - Sharpness is the largest eigenvalue of the Hessian. Products of the Hessian with a vector are enough to find it.
-# - Sharpness changes with the rate, with the loss, and with the way in which a network is written.
+# - Sharpness is the largest eigenvalue of the Hessian. We find it by products of the Hessian with a vector.
+# - Sharpness changes with the rate, the loss, and the way in which a network is written.
 #
 # <details><summary>Question: you double the workers, and the path of an epoch falls to almost exactly half. What does
 # that tell you of the noise scale?</summary>
 #
-# Little. *If* the gradient itself is as long as before, noise is already small in the gradient of the batch. But a run
-# of fewer updates is at an earlier stage, where gradients can be longer, and that hides what averaging takes away.
-# Measure the noise scale itself (notebook 01). (With Adam it tells you less still: noise does not make its updates
-# longer in the first place.)
+# It tells you little. *If* the gradient is as long as before, the batch's gradient has little noise. But a run of fewer
+# updates is at an earlier stage. There gradients can be longer, and this hides what averaging removes. Measure the
+# noise scale itself (notebook 01). With Adam the path tells even less, because noise does not make its updates longer.
 #
 # </details>

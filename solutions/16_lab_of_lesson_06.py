@@ -18,10 +18,9 @@
 #
 # **Time:** {{minutes_16}} minutes. **Builds on:** 06.
 #
-# This is a lab: a derivation, an experiment and a list that belong to lesson 06, and that no later lesson needs. If you
-# use PyTorch only, you can leave out the part about momentum: its optimizers do not need what is corrected here. You
-# need it for programs in some other libraries, and to read papers. (The letters $m$ and $v$ mean something else here
-# than in LAMB.)
+# This is a lab. It belongs to lesson 06, and no later lesson needs it. PyTorch's optimizers do not need the correction
+# shown here. So you can leave out the part about momentum if you use only PyTorch. You need it for some other
+# libraries, and to read papers. (In LAMB $m$ and $v$ mean something else.)
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -37,14 +36,15 @@ from lessons import axes, saved, show
 # ## A rate that falls, and steps that do not
 #
 # SGD with momentum does not step along the newest gradient alone. It keeps a running sum of gradients, the
-# **velocity**. The newest gradient counts fully. The one before counts $m$ times as much, usually $m = 0.9$. The one
-# before that counts $m^2 = 0.81$. Directions that persist add up, and noise partly cancels.
+# **velocity**. The newest gradient counts fully. Each update multiplies the older ones by $m$, usually 0.9. So two
+# updates later a gradient counts $0.9^2 = 0.81$ times as much. Directions that persist add up, and noise partly
+# cancels.
 #
 # There are two ways to write it. PyTorch keeps the rate $\eta$ outside of the sum:
 #
 # $$ u \leftarrow m\,u + g, \qquad w \leftarrow w - \eta\, u. $$
 #
-# Other libraries, and many papers, put the rate into the sum. The velocity is then $v = \eta u$:
+# Other libraries and many papers put the rate into the sum. The velocity is then $v = \eta u$:
 #
 # $$ v \leftarrow m\,v + \eta\, g, \qquad w \leftarrow w - v. $$
 #
@@ -88,14 +88,14 @@ show(
 
 # %% [markdown]
 # The second form steps by $0.9 \cdot 1 + 0.01 \cdot 1 = 0.91$. This is nine times as far as the first form goes. Its
-# velocity still consists of gradients that were multiplied by the *old* rate. They lose their influence only slowly.
+# velocity still contains gradients that were multiplied by the *old* rate. These lose their influence only slowly.
 #
 # ## The correction
 #
-# Goyal et al. 2017 (section 3) therefore correct $v$ when the rate changes, so that the second form does exactly what
-# the first one does. They call this **momentum correction**. The velocity is $v = \eta u$, and $u$ must stay as it is.
-# So the old velocity is divided by the old rate and multiplied by the new one. The gradient meets the new rate for the
-# first time, so it needs no correction:
+# Goyal et al. 2017 (section 3) therefore correct $v$ when the rate changes. The second form then does exactly what the
+# first one does. They call this **momentum correction**. In the velocity $v = \eta u$, the sum $u$ must stay as it is.
+# So the old velocity is divided by the old rate and multiplied by the new one. In the example it becomes
+# $1 / 0.1 \cdot 0.01 = 0.1$. The new gradient is multiplied by the new rate only:
 
 
 # %%
@@ -106,7 +106,7 @@ def corrected(weight: float, velocity: float, gradient: float, old: float, new: 
 
 
 # %% [markdown]
-# A check: on the parabola $w^2 / 4$, with a rate that changes twice, it must go exactly where PyTorch goes.
+# Here the rate changes twice, on the parabola $w^2 / 4$. Does our function go exactly where PyTorch goes?
 
 # %%
 rates = [0.1] * 5 + [0.8] * 5 + [0.05] * 5
@@ -123,43 +123,43 @@ print(f"PyTorch: {weight.item():.12f}   corrected: {ours:.12f}")
 # %% [markdown]
 # ## Does a network notice?
 #
-# Now a network: the small ResNet, one worker, batches of 128 images, five seeds. After 200 updates the rate is
-# multiplied by eight, or divided by eight. 60 more updates follow.
+# Now one worker trains the small ResNet, with batches of 128 images and five seeds. After 200 updates the rate is
+# multiplied or divided by eight. Then 60 more updates follow.
 #
-# **What to look at:** the length of each update, divided by its mean length before the change. So 1 means: as before.
-# Which line follows the rate at once? And where does the other one take longer to adapt: after the fall or after the
-# rise? Then the third panel: does the *loss* notice?
+# **What to look at:** the lengths of the updates are divided by the mean length before the change. At 1 an update is as
+# long as before. Which line follows the rate at once? Does the other one need longer after the fall or after the rise?
+# Then look at the third panel. Does the *loss* show a difference?
 
 # %%
 result = saved("C24")
 
 # %% [markdown]
 # After a fall of the rate, the old velocity is too long. Without correction the steps stay too long for some tens of
-# updates, and the benefit of the lower rate comes late. We see it in the numbers: after the fall, the loss is higher
-# without correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise,
-# no difference of the loss was seen.
+# updates. So the benefit of the lower rate comes late. The numbers show it: after the fall, the loss is higher without
+# correction. After a rise, the old velocity is too short. Goyal et al. expected trouble there. After the rise, no
+# difference of the loss was seen.
 #
-# What it means for your programs:
+# What does it mean for your programs?
 #
-# - **PyTorch's SGD needs no correction.** Its velocity does not contain the rate. Adam's running means do not either.
-# - Where the rate *is* in the velocity (Keras's SGD, Caffe2), the correction is a matter of one update. Horovod's
-#   callbacks for Keras do it by multiplying the momentum by new rate / old rate for just that update.
-# - A warmup that climbs a little each update changes the rate by a small factor each time. There is little to correct.
+# - **PyTorch's SGD needs no correction.** Neither its velocity nor Adam's running means contain the rate.
+# - In Keras's SGD and in Caffe2 the velocity *does* contain the rate. There, only one update is corrected. Horovod's
+#   callbacks for Keras multiply the momentum by new rate / old rate for just this update.
+# - A warmup that climbs a little at each update changes the rate by a small factor. So there is little to correct.
 #
 # ## A list of what goes wrong
 #
-# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192 at no loss of accuracy. Much of their
-# paper is a list of things that go wrong silently. If several workers train worse than one, check it line by line.
+# Goyal et al. 2017 trained ResNet-50 on 256 GPUs with a global batch of 8,192, and lost no accuracy. Much of their
+# paper is a list of things that go wrong silently. Do several workers train worse than one? Then check it line by line.
 #
 # | | do | because | claim, notebook |
 # | --- | --- | --- | --- |
 # | rate | base rate times $K$ (we search from the base rate on) | each image keeps its influence | C20, 05 |
 # | warmup | climb from the base to the scaled rate over the first epochs | the early gradient turns too fast | C31, 06 |
-# | momentum | correct the running sum of gradients when the rate changes, if it contains the rate (not in PyTorch) | or the old rate lives on | C24, here |
-# | batch normalisation | per-worker statistics over a fixed per-worker batch; average the running ones (our own addition); its last scale in a residual block starts at 0 (our small network does not do this) | the loss then does not depend on $K$, and blocks begin as identities | C30, 06 |
-# | aggregation | each worker has $n$ images: divide the sum of the workers' losses by $Kn$, not by $n$; sum once, average once | or the rate is scaled twice | C01 in 03, C23 in lab 13 |
-# | weight decay | scale the rate, not the loss | a factor on the loss alone makes the weight decay weaker beside it | C23, lab 13 |
-# | shuffling | one shuffle an epoch for all, divided among the workers | or some images come often and others never | C25, lab 13 |
+# | momentum | correct the velocity when the rate changes, if it contains the rate (not in PyTorch) | otherwise the old rate stays in the sum | C24, here |
+# | batch normalisation | per-worker statistics over a fixed per-worker batch, averaged running ones (our own addition), and a last scale in a residual block that starts at 0 (our small network does not do this) | the loss then does not depend on $K$, and blocks begin as identities | C30, 06 |
+# | aggregation | sum once and average once: divide the sum of the workers' losses by $Kn$, not by $n$ (each worker has $n$ images) | otherwise the rate is scaled twice | C01 in 03, C23 in lab 13 |
+# | weight decay | scale the rate, not the loss | a factor on the loss alone makes weight decay weaker in comparison | C23, lab 13 |
+# | shuffling | one shuffle an epoch for all, divided among the workers | otherwise some images come often and others never | C25, lab 13 |
 #
 # ## Summary
 #
@@ -170,7 +170,7 @@ result = saved("C24")
 # <details><summary>Question: a paper says "we correct the momentum at each drop of the rate". You write its recipe in
 # PyTorch. What do you do about it?</summary>
 #
-# Nothing. PyTorch's velocity does not contain the rate, so the step changes at once. If you corrected it as well, the
-# old gradients would be scaled twice.
+# You do nothing. PyTorch's velocity does not contain the rate, so the step changes at once. A correction would scale
+# the old gradients twice.
 #
 # </details>

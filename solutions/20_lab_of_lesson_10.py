@@ -14,13 +14,13 @@
 # # 20 Lab of lesson 10: what PyTorch offers beyond the plain exchange
 #
 # **After this notebook you will be able to** exchange gradients less often or in fewer bytes, train a network whose
-# state no worker holds whole, continue a run with another number of workers, read the trace of an update, and estimate
-# whether a network fits on a GPU.
+# state is divided among the workers, continue a run with another number of workers, read the trace of an update, and
+# estimate whether a network fits on a GPU.
 #
 # **Time:** {{minutes_20}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 03, 04, 09 and 10.
 #
-# This is a lab: experiments that belong to lesson 10, and that no other lesson needs. Take those that you want to see.
-# All programs here use PyTorch's own library. The network has three layers, so that an update takes milliseconds.
+# This is a lab. Its experiments belong to lesson 10, and no other lesson needs them. Take those that you want to see.
+# The network has three layers, so an update takes milliseconds.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -57,16 +57,18 @@ print(f"a gradient has {gradient_bytes / 1e6:.2f} MB")
 # %% [markdown]
 # ## Fewer exchanges, and fewer bytes
 #
-# Sometimes a batch does not fit into the memory of a GPU. Then one divides it into parts, computes the gradient of each
-# part, and adds up these gradients. This is called **gradient accumulation**. PyTorch adds to `.grad` anyway, as long
-# as nobody calls `zero_grad`.
+# Sometimes a batch is too large for the memory of a GPU. Then you divide it into parts, and add up the gradients of the
+# parts. This is **gradient accumulation**. In PyTorch, each `backward()` adds to `.grad` until somebody calls
+# `zero_grad`.
 #
-# But DDP exchanges the gradients in each backward pass. With four parts it would exchange four times, although only the
-# sum is needed. `no_sync()` tells it to wait. And a **communication hook** says how a gradient travels. The one below
-# sends it in 16 bits, which takes half the bytes. The next program trains in four ways with two workers, and counts the
-# bytes that a worker receives in an update.
+# DDP exchanges the gradients in each backward pass. With four parts it exchanges four times, although only the sum is
+# needed. `no_sync()` tells DDP to wait. A **communication hook** says how a gradient travels. Ours sends each number in
+# 16 bits, so it needs half the bytes.
 #
-# **Guess first:** how many MB does each way need? With two workers, a worker receives one gradient in an exchange.
+# The next program trains with two workers in four ways: one batch, four parts, four parts with `no_sync`, and one batch
+# in 16 bits. It counts the bytes that a worker receives in an update.
+#
+# **Guess first:** how many MB does each way need? In an exchange of two workers, each receives one gradient.
 
 
 # %%
@@ -105,12 +107,14 @@ torchrun(accumulate, 2, needs=[network, made_up_batch])
 
 # %% [markdown]
 # The first three ways end with the same weights, up to rounding. `no_sync` needs a quarter of the bytes of plain
-# accumulation. In 16 bits, the gradient is rounded, so the weights differ a little.
+# accumulation. In 16 bits the gradient is rounded, so the weights differ a little.
 #
-# The loss of each part is divided by the number of parts, because the gradients of the parts are added up. This is
-# right if all parts have equally many images. Texts are different: each has another number of words, and the loss is a
-# mean over words. Then the mean of the parts' means is not the mean over all words. Here are four texts, with a loss
-# for each word that is lower in long texts:
+# The gradients of the parts are added up, so the program divides each part's loss by the number of parts. This is right
+# if all parts have equally many images. But texts have different numbers of words, and a text's loss is a mean over its
+# words. Then the mean of the texts' means is not the mean over all words.
+#
+# The next cell has four texts. Here the words of long texts have lower losses. **Guess first:** which of the two means
+# is lower?
 
 # %%
 lengths = [400, 50, 100, 20]  # words
@@ -120,15 +124,15 @@ of_words = torch.cat(losses).mean()
 print(f"mean of the texts' means {of_means:.3f}, mean over all words {of_words:.3f}")
 
 # %% [markdown]
-# This is the mean of means of lesson 03 once more. The library `transformers` had this mistake until October 2024 (its
-# pull request 34191): with gradient accumulation, and with several workers, short texts counted too much. The cure is
-# the same as in lesson 03. Divide the sum over all words by the number of all words, on all workers together.
+# This is the mean of means of lesson 03. The library `transformers` had this mistake until October 2024 (its pull
+# request 34191). Short texts counted too much, with gradient accumulation and with several workers. The cure is as in
+# lesson 03. Divide the sum over all words by the number of all words, on all workers together.
 #
 # ## A network that no worker holds whole
 #
-# Lesson 10 describes ZeRO: each worker keeps only a share of the weights, of the gradients and of the optimizer's
-# state. In PyTorch this is called **FSDP**, for *fully sharded data parallel*. `fully_shard` divides the layers of a
-# network among the workers. Before a layer computes, the workers gather its weights. Afterwards they throw away the
+# Lesson 10 describes ZeRO. In its third stage, each worker keeps only a share of the weights, the gradients and the
+# optimizer's state. PyTorch calls this **FSDP**, for *fully sharded data parallel*. `fully_shard` divides each layer
+# among the workers. Before a layer computes, the workers gather its weights. Afterwards each worker throws away the
 # shares of the others.
 #
 # The next program trains the same network with DDP and with FSDP. It adds up what a worker keeps between two updates.
@@ -192,10 +196,13 @@ for way in ("DDP", "FSDP"):
     torchrun(kept, workers, way, needs=[network, made_up_batch, end_at_once])
 
 # %% [markdown]
-# Both ways end with the same weights, up to rounding. With FSDP each worker keeps one share of everything. It pays with
-# bytes. An all-reduce consists of two halves, a reduce-scatter and an all-gather, and each half sends $N(K-1)/K$ bytes
-# from each worker. FSDP makes an all-gather before the forward pass, a second one before the backward pass, and a
-# reduce-scatter after it. That is one half more. Compare with what the operating system has counted:
+# Both ways end with the same weights, up to rounding. With FSDP, each worker keeps one share of everything. But it
+# receives more bytes.
+#
+# DDP makes an all-reduce. It has two halves, a reduce-scatter and an all-gather. If $K$ workers exchange $N$ bytes,
+# each sends $N(K-1)/K$ bytes in each half. FSDP makes an all-gather before the forward pass, and a second one before
+# the backward pass. After that pass it makes a reduce-scatter. These are three halves. Compare the formula with the
+# bytes that were counted above:
 
 # %%
 half = gradient_bytes * (workers - 1) / workers / 1e6
@@ -203,24 +210,26 @@ print(f"by the formula: DDP {2 * half:.2f} MB, FSDP {3 * half:.2f} MB an update 
 print(f"four halves would be {4 * half:.2f} MB")
 
 # %% [markdown]
-# DDP agrees with the formula, and FSDP does not: a worker received *four* halves. The reason is Gloo. It has no
-# reduce-scatter, so PyTorch makes a whole all-reduce in its place, and each worker keeps its own share. NCCL, which one
-# uses between GPUs, has a reduce-scatter. So count the bytes of your own library before you trust a formula.
+# DDP agrees with the formula, but FSDP does not. A worker received *four* halves. The reason is Gloo. It has no
+# reduce-scatter, so PyTorch makes a whole all-reduce in its place. Each worker then keeps its own share. NCCL, the
+# library for GPUs, has one. So count the bytes of your own library before you trust a formula.
 #
-# `fully_shard` can also keep the gathered weights until the backward pass (`reshard_after_forward=False`). Then the
-# second all-gather is not needed, but the weights of all layers need their memory in the meantime.
+# With `reshard_after_forward=False`, `fully_shard` keeps the gathered weights until the backward pass. This saves the
+# second all-gather. But the weights of all layers need memory until then.
 #
-# The last line of the program needs a word. FSDP puts the workers into a *device mesh*, and PyTorch keeps this mesh in
-# its caches until Python ends. The mesh refers to the process group. So the threads of the group go on, although
-# `dist.destroy_process_group()` was called. Lesson 10 says what may happen then: a worker crashes while Python shuts
-# down. This lab crashed like that in one of our test runs. `os._exit(0)` ends the process at once, without a shutdown
-# that could crash. Everything must have been written before, so `end_at_once` first empties the buffer of the output.
+# Why does the program end with `end_at_once()`? FSDP puts the workers into a *device mesh*. PyTorch keeps this mesh in
+# its caches until Python ends. The mesh refers to the process group. So the group's threads go on, although
+# `dist.destroy_process_group()` was called. Then a worker may crash while Python shuts down (lesson 10). This lab
+# crashed like that in one of our test runs. `os._exit(0)` ends the process at once, without a shutdown. Before that,
+# `end_at_once` empties the buffer of the output.
 #
 # ## Go on with another number of workers
 #
-# A run on eight GPUs breaks off, and tomorrow only four are free. If each worker had written its own share to a file,
-# nobody could read the files. PyTorch's *distributed checkpoint* also notes which part of which tensor a file holds. So
-# the workers of the next run read what they need. We save with four workers, and read with two.
+# A run on eight GPUs breaks off, and tomorrow only four are free. Files with only the eight old shares do not help four
+# workers. PyTorch's *distributed checkpoint* also notes which part of which tensor a file holds. So the next workers
+# read what they need. We save with four workers, and read with two.
+#
+# **Guess first:** the first layer has 1,024 rows of weights. How many does worker 0 have in each run?
 
 
 # %%
@@ -259,25 +268,28 @@ for step, count in (("save", 4), ("load", 2)):
 print("files:", *sorted(path.name for path in Path("sharded").iterdir()))
 
 # %% [markdown]
-# The sums agree: the second run has the weights of the first. The rest of a restart is as in the lab of lesson 04: the
-# number of the update and the shuffle must go on, too. And with half the workers the global batch is half as large,
+# The sums agree, so the second run has the weights of the first. The rest of a restart is as in the lab of lesson 04.
+# The number of the update and the shuffle must go on, too. With half the workers, the global batch is half as large,
 # unless each worker takes twice as many images.
 #
 # <details><summary>What does torchrun do when a worker dies?</summary>
 #
-# Start it on each host with `--nnodes 1:2 --max-restarts 3`, and it accepts one or two hosts. When a host is lost, it
-# ends *all* workers, and starts the program again on the hosts that are left. It does so at most three times. Nothing
-# is kept in memory, so the program must load its last checkpoint from disk when it begins.
+# Start `torchrun` on each host with `--nnodes 1:2 --max-restarts 3`. Then it accepts one or two hosts. When a host is
+# lost, `torchrun` ends *all* workers. It starts the program again on the hosts that are left, at most three times.
+# Nothing is kept in memory. So the program must first load its last checkpoint from disk.
 #
 # If you try it, set the variable `TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1`. Without it, the restarted workers may look for
-# dead ones, and every restart failed in a run of ours (https://github.com/pytorch/pytorch/issues/135712).
+# dead ones (https://github.com/pytorch/pytorch/issues/135712). In a run of ours without it, every restart failed.
 #
 # </details>
 #
 # ## Read the trace of an update
 #
-# Horovod's timeline shows the exchange alone. `torch.profiler` records everything that a worker does. We record the
-# fourth update of one of two workers, and draw the parts that matter here.
+# Horovod's timeline shows the exchange alone. `torch.profiler` writes everything that a worker does into a trace. We
+# record the fourth update of one of two workers, and draw the parts that matter here.
+#
+# A **bucket** is DDP's word for gradients that travel together, as in Horovod's tensor fusion. **Guess first:** is a
+# bucket exchanged before the backward pass has ended?
 
 
 # %%
@@ -333,22 +345,21 @@ show(
 )
 
 # %% [markdown]
-# Read it from top to bottom. The backward pass has a bar for each of the three layers, and the last layer comes first.
-# As soon as a **bucket** is full, DDP begins to exchange it, while the backward pass goes on. A bucket is DDP's word
-# for the gradients that travel together, as in Horovod's tensor fusion. The optimizer waits until the last bucket has
-# come.
+# Read the figure from top to bottom. The backward pass has a bar for each of the three layers. The last layer comes
+# first. As soon as a bucket is full, DDP begins to exchange it. The backward pass goes on. The optimizer waits for the
+# last bucket.
 #
-# Look for three things in such a trace: gaps in which nothing is computed, an exchange that begins late, and an
-# exchange that goes on after the backward pass has ended. The file `trace.json` holds the whole trace. Open it at
-# `ui.perfetto.dev`.
+# Look for three things in such a trace: gaps without computing, an exchange that begins late, and an exchange that ends
+# after the backward pass. The file `trace.json` holds the whole trace. Open it at `ui.perfetto.dev`.
 #
 # ## Does it fit?
 #
-# In lesson 10 you computed how much memory the state of a network needs, in float32. Now take **mixed precision**: the
-# network computes with weights and gradients of 16 bits, and Adam keeps its own copy of the weights and its two numbers
-# in 32 bits. So a weight needs 2 + 2 + 4 + 4 + 4 = 16 bytes (Rajbhandari and others 2019, section 3.1). The activations
-# come on top. ZeRO divides these bytes in three stages: first Adam's 12 bytes, then the gradients too, then the weights
-# too.
+# In lesson 10 you computed the memory of a network's state in float32. Now take **mixed precision**. The network
+# computes with weights and gradients of 16 bits. Adam keeps its own copy of the weights and its two numbers in 32 bits.
+# So a weight needs 2 + 2 + 4 + 4 + 4 = 16 bytes (Rajbhandari and others 2019, section 3.1). Stage 1 of ZeRO divides
+# Adam's 12 bytes. Stage 2 divides the gradients, too. Stage 3 also divides the weights.
+#
+# **Guess first:** can eight GPUs of 80 GB hold 7 billion weights with DDP? Can they with stage 3?
 
 # %%
 memory = 80  # GB of a GPU
@@ -360,14 +371,14 @@ for name, weights in (("ResNet-50", 25.6e6), ("1.3 billion weights", 1.3e9), ("7
 print(f"A GPU has {memory} GB. The activations come on top.")
 
 # %% [markdown]
-# ResNet-50 fits anywhere, so FSDP would only cost bytes. With 7 billion weights, no GPU of 80 GB can hold the state of
-# DDP, whatever the number of GPUs. With ZeRO 3 on eight GPUs it fits, and some room for activations is left.
+# ResNet-50 fits anywhere, so FSDP only costs bytes there. With 7 billion weights, the state of DDP is too large for a
+# GPU of 80 GB. More GPUs do not help. With ZeRO 3 on eight GPUs it fits, and some room for activations is left.
 #
 # ## And how fast is it?
 #
 # The model of lesson 09 knows how fast a V100 trains ResNet-50 alone, and how fast the links are. Its constants come
-# from publications, and `docs/where_it_pays.md` lists them with their sources. What does it foresee for one host with 8
-# GPUs, and for 4 hosts with 8 GPUs each, with two kinds of links between the hosts?
+# from publications. The page `docs/where_it_pays.md` lists them with their sources. The next cell asks it about one
+# host with 8 GPUs. It also asks about 4 such hosts, with two kinds of links between them.
 
 # %%
 from benchmarks.methods.clusters import Cluster, Training, efficiency
@@ -391,27 +402,26 @@ for batch in (32, 128):
 print("for example:", *CONSTANTS["tcp"])
 
 # %% [markdown]
-# We assumed that a V100 trains as many images a second with a batch of 32 as with a batch of 128. In truth it is
-# somewhat slower with 32.
+# We assumed that a V100 trains as many images a second with a batch of 32 as with 128. In truth it is somewhat slower
+# with 32.
 #
-# And the network with 7 billion weights? With ZeRO 3 each GPU receives about three times the weights in 16 bits in each
-# update: $3 \cdot 14$ GB = 42 GB. A link of 12 GB/s between the hosts needs 3.5 seconds for them. So an update must
-# compute for several seconds, or the links must be faster. Between the GPUs of a host they are: 126 GB/s of NVLink
-# need a third of a second. This is why large runs shard inside a host or a group of hosts, and only average between the
-# groups.
+# In 16 bits, 7 billion weights have 14 GB. With ZeRO 3, each GPU receives about three times as much in each update:
+# $3 \cdot 14$ GB = 42 GB. A link of 12 GB/s between the hosts needs 3.5 seconds for this. So an update must compute for
+# several seconds, or the links must be faster. NVLink between the GPUs of a host carries 126 GB/s, and needs a third of
+# a second. So large runs shard inside a host or a group of hosts. Between the groups they only average the gradients.
 #
-# When do you divide a layer, and when the sequence of layers? **Tensor parallelism** exchanges activations twice in
-# each layer, so its group must stay on the fastest links. A **pipeline** sends activations only between neighbours, so
-# it bears slow links. But its stages are idle at the beginning and at the end of each batch. Ask first: does the state
-# fit if it is sharded? Then FSDP is enough, and it is the simplest.
+# Should you divide each layer (**tensor parallelism**), or the sequence of layers (a **pipeline**)? Tensor parallelism
+# exchanges activations twice in each layer, so its group must stay on the fastest links. A pipeline sends activations
+# only between neighbours, so it can use slow links. But its stages are idle at the beginning and at the end of each
+# batch. Ask first: does the state fit if it is sharded? If so, FSDP is enough, and it is the simplest way.
 #
 # ## Why must a process group be destroyed?
 #
-# The DDP program of lesson 10 has three lines that look as if they did nothing: `import torch.distributed.nn` at its
-# beginning, and `del wrapped` and `dist.destroy_process_group()` at its end. Without the import the program still
-# trains and saves, but now and then a worker crashes after all its work. The last line that you see is
+# The DDP program of lesson 10 has three lines that seem to do nothing. `import torch.distributed.nn` is at its
+# beginning. `del wrapped` and `dist.destroy_process_group()` are at its end. Without the import, the program still
+# trains and saves. But now and then a worker crashes after all its work. The last line that you see is
 # `terminate called without an active exception`. The weights are saved by then, but the launcher reports a failed run.
-# So a script that waits for success stops. We launched both programs many times:
+# So a script that waits for success stops. We launched the program many times, with the import and without it:
 
 # %%
 from benchmarks import endings
@@ -421,7 +431,7 @@ for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.it
     print(f"{told}: {counts['failures']} of {counts['launches']} launches failed")
 
 # %% [markdown]
-# One crash is too few to give a rate. But the cause can be seen without a crash: if one of these lines is missing,
+# One crash is too few to give a rate. But the cause can be seen without a crash. If one of these lines is missing,
 # threads of the process group are still alive when the program has ended its work.
 #
 # <details><summary>Why do these threads make it crash?</summary>
@@ -432,8 +442,8 @@ for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.it
 #
 # - **The DDP wrapper.** So delete the wrapper first. If your training is a function, its variables go when it returns.
 #   Call `dist.destroy_process_group()` after that.
-# - **The module `torch.distributed.nn`**, if it is imported while there is a group. `DistributedDataParallel(net)`
-#   imports it. So import it yourself, before `init_process_group`. Then there is no group yet that it could hold.
+# - **The module `torch.distributed.nn`** holds it if it is imported while there is a group.
+#   `DistributedDataParallel(net)` imports it. So import it yourself, before `init_process_group` makes the group.
 #
 # We tried this with Gloo on CPUs only.
 #
@@ -441,12 +451,11 @@ for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.it
 #
 # ## How many workers are worth having on a machine like this one?
 #
-# A claim of our sources says that synchronous training is impractical with more than some tens of GPUs. Lesson 09 has a
-# formula for the time of an exchange, with a latency $\alpha$, a time of a byte $\beta$, and a time of agreeing
+# One of our sources says that synchronous training is impractical with more than some tens of GPUs. Lesson 09 has a
+# formula for the time of an exchange. It has a latency $\alpha$, a time of a byte $\beta$, and a time of agreeing
 # $\gamma$. The next cell measures these three on your machine. Two and four real workers exchange gradients of several
-# sizes. Then we look for the $\alpha$, $\beta$ and $\gamma$ with which the formula fits best. One worker also trains
-# our small network for many updates, with batches of 64 images. This shows how often an update is slow, and by how
-# much.
+# sizes. Then we look for the values with which the formula fits best. One worker also trains our small network for many
+# updates, with batches of 64 images. This shows how often an update is slow, and by how much.
 
 # %%
 from lessons import live, saved
@@ -455,39 +464,38 @@ runs = live("C14", device=device, seed=seed)
 
 # %% [markdown]
 # We do not have thousands of workers, so we simulate them. In each simulated update, each worker computes as long as
-# one of the measured updates took. All wait for the slowest. The formula gives the time of the exchange. ResNet-50
-# needs 340 times the computing of our network, and its gradient has 53 times as many bytes. So we multiply the time of
+# one measured update took. All wait for the slowest. The formula gives the time of the exchange.
+#
+# ResNet-50 needs 340 times the computing of our network. Its gradient has 53 times the bytes. So we multiply the
 # computing and the bytes by these numbers. For a processor that is 100 times as fast, we divide the time of computing
 # by 100.
 #
 # The next figure shows the saved experiment, which had more updates. The horizontal axis is the number of workers. The
 # vertical axis is the share of its time in which a worker computes. At 1.0 it never waits. The black line is one half.
-# **Where a coloured line is below it, workers wait more than they compute.** Each coloured line is a case: a network,
-# and how much faster the machines are than here.
+# **Where a coloured line is below it, workers wait more than they compute.** Each coloured line is a case. Its name
+# says the network, and how much faster the machines are than here.
 
 # %%
 result = saved("C14", own=False)
 
 # %% [markdown]
-# **So it depends.** ResNet-50 on a processor like this one can use thousands of workers. Our small network on the same
-# processor can use only about 16. Compare two cases at a time:
+# **So it depends.** ResNet-50 on a processor like this one can use thousands of workers. Our small network can use only
+# about 16 there. Compare two cases at a time:
 #
 # - **A faster processor, the same links:** fewer workers are worth having. A gradient is ready sooner, but its exchange
 #   takes as long as before.
 # - **A network that computes more for each of its parameters:** more workers are worth having.
 # - **Faster messages:** far more workers are worth having. See the last two cases.
 #
-# A ring is not the only way to exchange. In a **tree**, pairs of workers add their gradients, then pairs of pairs, and
-# so on. The sum comes back the same way. That takes about $2 \log_2 K$ messages one after the other: 20 instead of
-# 2,046 for 1,024 workers. But each of them carries the whole gradient. So a tree is better for small gradients and many
-# workers, and a ring for large gradients.
+# A ring is not the only way. In a **tree**, pairs of workers add their gradients. Then pairs of pairs do so, and so on.
+# The sum comes back the same way. With 1,024 workers, this takes 20 messages one after the other. A ring takes 2,046.
+# In general a tree takes about $2 \log_2 K$ messages. But each carries the whole gradient. So a tree is better for
+# small gradients and many workers. A ring is better for large gradients.
 #
-# Our $\alpha$ is much larger than in a cluster, where a message takes some microseconds. Our messages are slow because
-# four workers take turns on few cores.
+# In a cluster, a message takes some microseconds. Our $\alpha$ is much larger, because four workers share few cores.
 #
-# Your own run was short, with few updates. We measured two and four workers only. From these, the fit cannot tell well
-# which time comes once for each exchange ($\gamma$), and which comes once for each message ($\alpha$). So if your
-# $\gamma$ is 0, agreeing is still not free.
+# Your own run was short, with few updates. We measured only two and four workers. So the fit cannot tell the time of
+# agreeing ($\gamma$) well from the time of a message ($\alpha$). Even if your $\gamma$ is 0, agreeing is not free.
 #
 # What does a larger batch per worker bring? We assume that nobody is slow, and that an image takes as long in any
 # batch. Change the batches. Or imagine a faster link: add the line `beta = beta / 10` below the line with `fit`.
@@ -509,24 +517,26 @@ for batch in (16, 64, 256, 1024):
 # %% [markdown]
 # ## Summary
 #
-# - `no_sync` exchanges once for several parts of a batch. A communication hook changes how a gradient travels.
-# - FSDP computes the same as DDP. Each worker keeps a share of the state, and receives half as many bytes again. With
-#   Gloo it receives twice as many, because Gloo has no reduce-scatter.
-# - A distributed checkpoint can be read by another number of workers.
+# - With `no_sync`, DDP exchanges once for several parts of a batch. A communication hook changes how a gradient
+#   travels.
+# - FSDP computes the same as DDP. Each worker keeps a share of the state, and receives 1.5 times the bytes. With Gloo
+#   it receives twice the bytes, because Gloo has no reduce-scatter.
+# - Another number of workers can read a distributed checkpoint.
 # - A trace shows whether the exchange hides behind the backward pass.
-# - With Adam in mixed precision a weight needs 16 bytes, and the activations come on top.
+# - With Adam in mixed precision a weight needs 16 bytes. The activations come on top.
 #
 # ## Questions
 #
 # <details><summary>You train with two parts for each update and forget <code>no_sync</code>. What is wrong with the
 # weights?</summary>
 #
-# Nothing. DDP exchanges twice, and the mean is linear: the sum of two means is the mean of two sums. Only time is lost.
+# Nothing is wrong. DDP exchanges twice, but the sum of two means is the mean of two sums. Only time is lost.
 #
 # </details>
 #
 # <details><summary>With FSDP on 64 workers, does a worker receive more bytes than on 8?</summary>
 #
-# Hardly. It receives $3N(K-1)/K$ bytes. That is 2.6 times $N$ with 8 workers, and 2.95 times $N$ with 64.
+# It hardly receives more. With 8 workers it receives 2.6 times $N$, and with 64 it receives 2.95 times $N$. The formula
+# is $3N(K-1)/K$.
 #
 # </details>

@@ -15,13 +15,9 @@ from markupsafe import Markup
 from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies
 from benchmarks.experiment.claim import Runs
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
-from lessons.cells.figures import axes, panels, show
+from lessons.cells.figures import panels, show
 from lessons.cells.tables import code, table
 
-RECORDS = (  # who, processors, minutes
-    ("one GPU", 1, 14 * 24 * 60), ("Goyal", 256, 60), ("You", 2048, 20), ("Akiba", 1024, 15), ("Jia", 2048, 6.6),
-    ("Ying", 1024, 2.2), ("Yamazaki", 2048, 74.7 / 60),
-)  # fmt: skip
 PUBLISHED = (  # a row's name, its accuracy, the arm that does what its script does, and the arm that its name promises
     ("one GPU", "71 %", "1-base", "1-base"),
     ("naive", "44 %", "8-same-base", "8-base"),
@@ -59,11 +55,14 @@ def parts_of(arm: str) -> dict[str, str]:
     return dict(zip(COLUMNS, (workers, images, *made, DECAYS[made[-1]]), strict=True))
 
 
-def arms(runs: Runs) -> None:
-    """Show a table of all arms: their settings, their updates, and their test accuracy."""
-    rows = [(code(arm), *parts_of(arm).values(), f"{_updates(runs, arm):,}", _accuracy(runs, arm)) for arm in ARMS]
-    made = table(rows, ("arm", *COLUMNS, "updates", "test accuracy, %"))
-    display(HTML(f"<details><summary>All {len(ARMS)} arms</summary>{made}</details>"))
+def arms(runs: Runs, tuned: bool = False) -> None:
+    """Show a table of arms: their settings, their updates, and their test accuracy.
+
+    These are the arms whose rate was searched for if `tuned` is true, and otherwise all others.
+    """
+    names = [arm for arm in ARMS if (arm in CHOSEN.values()) == tuned]
+    rows = [(code(arm), *parts_of(arm).values(), f"{_updates(runs, arm):,}", _accuracy(runs, arm)) for arm in names]
+    display(HTML(table(rows, ("arm", *COLUMNS, "updates", "test accuracy, %"))))
 
 
 def what_changes(runs: Runs, before: str, after: str) -> None:
@@ -100,26 +99,6 @@ def published_beside_rebuilt(runs: Runs) -> None:
     ]
     heads = ("row", "published: training accuracy", "what the script does: test, %", "what the name says: test, %")
     display(HTML(table(rows, heads)))
-
-
-def show_records() -> None:
-    """Draw the published times of six records, and of one GPU, against their processors."""
-    _, processors, minutes = zip(*RECORDS, strict=True)
-    figure, ax = axes("processors", "minutes to train")
-    ax.loglog(processors, minutes, "o", linestyle="none", label="published")
-    ax.loglog([1, 2048], [minutes[0], minutes[0] / 2048], "--", marker="", label="the GPU's time / processors")
-    for name, x, y in RECORDS:
-        ax.annotate(name, (x, y), (-6, 0), textcoords="offset points", ha="right", va="center", fontsize=8)
-    ax.set_xlim(left=0.3)
-    ax.legend()
-    faster = f"{minutes[0] / minutes[-1]:,.0f} times as fast with {processors[-1]:,.0f} times as many processors"
-    show(
-        figure,
-        "Published times of one GPU and of six records, beside the time of the GPU divided by the processors. "
-        f"{faster}.",
-        f"First to last: {faster}. What goes beyond the number comes from faster processors, half precision and "
-        "software.",
-    )
 
 
 def show_updates(runs: Runs) -> None:

@@ -21,8 +21,8 @@ def one_step() -> Drawing:
     for number, x in enumerate(columns):
         drawing.arrow(x - (74 if number == 0 else 66), 58, x - 28, 58)
         drawing.weights(x, 58, f"w{'₁₂₃'[number]}", 46)
-        drawing.arrow(x, 84, x, 98)
-        drawing.labelled(x - 38, 100, 76, 30, "computing", "activation", "small")
+        drawing.arrow(x - 48, 60, x - 30, 98)  # from what comes in
+        drawing.labelled(x - 38, 100, 76, 30, "computing", "input", "small")
     drawing.arrow(columns[-1] + 28, 58, 402, 58)
     drawing.box(404, 38, 60, 40, "card")
     drawing.text(434, 58, "loss")

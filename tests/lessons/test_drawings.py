@@ -92,6 +92,8 @@ def test_the_numbers_are_those_of_the_functions():
     # Computing takes 3 units and an exchange 9. With overlap, the exchange begins after a quarter of the backward
     # pass, which takes 2 units. The third way sends a quarter of the bytes.
     assert [large_networks.end(boxes) for boxes in large_networks.ways().values()] == [48, 42, 21, 21]
+    ends = [timelines._sent(messages)[-1][1] for messages in (1, timelines.GRADIENTS, timelines.GROUPS)]
+    assert [round(end) for end in ends] == [90, 71, 66]
     assert timelines.idle_share(4, 1) == 3 / 4
     assert timelines.idle_share(4, 4) == 3 / 7
 

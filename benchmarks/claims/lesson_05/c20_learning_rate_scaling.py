@@ -139,7 +139,7 @@ def picture(runs: Runs) -> Picture:
     )
     top, critical = fit(runs)
     right.plot(batches, top / (1 + critical / batches), marker="", label=f"fit, critical batch {critical:.0f}")
-    right.plot(batches, best[0] * batches / batches[0], marker="", label="in proportion")
+    right.plot(batches, best[0] * batches / batches[0], marker="", label="the linear rule")
     left.set_xscale("log")
     rates = runs[variant_of(1)][0]["rates"]
     left.set_xticks(rates, [f"{rate:g}" for rate in rates], fontsize=8)

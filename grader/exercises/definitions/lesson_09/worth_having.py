@@ -130,9 +130,9 @@ EXERCISE = Compared(
         "worth_having(computing: float, latency: float, byte_time: float, agreeing: float, gradient_bytes: int) -> int"
     ),
     statement=f"""\
-A worker computes its gradient in `computing` seconds. Then K workers exchange their gradients in a ring. This takes
-the time t(K, n) of the text: `latency` is alpha, `byte_time` is beta, `agreeing` is gamma, and `gradient_bytes` is n.
-All times are in seconds. The workers do not compute during the exchange. One worker alone exchanges nothing.
+A worker computes its gradient in `computing` seconds. Then K workers exchange their gradients in a ring. The
+section's formula says how long this takes, and the names are those of the formula. All times are in seconds, and
+`byte_time` is the time of one byte. The workers do not compute during the exchange. One worker alone exchanges nothing.
 
 Workers are worth having as long as each of them computes for at least half of its time. Return the largest number of
 workers that are worth having. It is at least 1. Return {MOST} if it would be more.""",
