@@ -295,7 +295,7 @@ show(
 )
 for gpus in (1, 2, 4, 16, 64):
     updates, used = price(gpus * per_gpu)
-    print(f"{gpus:2} GPUs: {updates:.2f} times the least updates, {used:5.2f} times the least images")
+    print(f"GPUs: {gpus:2}   updates: {updates:.2f} times the least   images: {used:5.2f} times the least")
 
 # %% [markdown]
 # - **Far below the noise scale** twice the batch means half the updates and the same number of images: a perfect

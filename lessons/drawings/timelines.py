@@ -11,12 +11,12 @@ GROUPS = 6
 
 
 def overlap() -> Drawing:
-    """One update with one exchange after the backward pass, with one for each gradient, and with three groups."""
+    """One update with one exchange after the backward pass, with one for each gradient, and with six groups."""
     drawing = Drawing(
         "One update, three ways",
         "Lanes of time. Above, the exchange begins after the backward pass: forward, backward and exchange add up. In"
         " the middle, each gradient is exchanged as soon as it is ready. The exchange overlaps with the backward "
-        "pass, but each message has a cost of its own. Below, the gradients go in three groups: few messages, and "
+        "pass, but each message has a cost of its own. Below, the gradients go in six groups: few messages, and "
         "only the last group is left when the backward pass ends. The dashed lines are at 90, 71 and 66 milliseconds.",
         372,
     )
