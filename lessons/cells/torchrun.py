@@ -35,6 +35,7 @@ MAIN = """
 torch.set_num_threads(1)
 dist.init_process_group("gloo", timeout=timedelta(seconds=60))
 {name}(*sys.argv[1:])
+dist.barrier()  # a worker that leaves while another one still connects to it looks like a crash
 dist.destroy_process_group()  # the group's threads end here, before Python itself ends
 """
 

@@ -1,10 +1,29 @@
 """Functions of a notebook run on several workers that PyTorch's launcher starts."""
 
+import subprocess
+import sys
+
 import pytest
 
 from lessons import RunError, torchrun
+from lessons.cells.torchrun import IMPORTS, MAIN
 
 dist = None  # The program that is written imports it.
+TWENTY_STARTS = f"""
+{IMPORTS}
+from functools import partial
+begin, nothing = dist.init_process_group, lambda *_: None
+for start in range(20):
+    meeting, workers = f"file://{{os.getcwd()}}/start{{start}}", []
+    for rank in range(8):
+        if not (worker := os.fork()):
+            dist.init_process_group = partial(begin, init_method=meeting, rank=rank, world_size=8)
+            exec({MAIN.format(name="nothing")!r})
+            os._exit(0)
+        workers.append(worker)
+    if any([os.waitpid(worker, 0)[1] for worker in workers]):
+        sys.exit(f"a worker failed at start {{start}}")
+"""
 
 
 def doubled(number):
@@ -46,6 +65,15 @@ def test_lines_of_several_workers_do_not_mix(capsys):
     for rank in range(4):
         own = [line for line in lines if line.startswith(f"{rank} ")]
         assert own == [f"{rank} {line} {'x' * 50}" for line in range(2000)]
+
+
+def test_a_worker_without_work_ends_only_when_all_are_connected():
+    """The workers have no message for each other, so the first could end while others still connect to it.
+
+    They are forks of one process. So they start at once, and not after some seconds of imports.
+    """
+    done = subprocess.run([sys.executable, "-c", TWENTY_STARTS], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stderr[-500:]) == (0, "")
 
 
 def test_the_error_is_that_of_the_first_worker_that_failed(capsys):
