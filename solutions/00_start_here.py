@@ -27,9 +27,9 @@
 # called **data parallelism**.
 #
 # Every log looks healthy. The loss falls. No error is printed. All four processors are busy. And in the end the network
-# is *worse* than the one that a single worker trained. Nobody has changed the network or the images. The next cell
-# draws such runs: the accuracy on test images after each **epoch**. An epoch is one pass over all training images. We
-# made these runs before, and saved them.
+# is *worse* than the one that a single worker trained. Nobody has changed the network or the images, and each image was
+# used as often as before. The next cell draws such runs: the accuracy on test images after each **epoch**. An epoch is
+# one pass over all training images. We made these runs before, and saved them.
 
 # %%
 from lessons import show_case
@@ -47,7 +47,7 @@ show_case()
 # | the start | the workers began with different weights | 04 |
 # | the batch | an update uses four times as many images, so an epoch has a quarter of the updates | 05 |
 # | the rate | the learning rate does not fit the larger batch | 05, 06 |
-# | the normalisation | batch normalisation sees the images of one worker only | 06 |
+# | the normalisation | batch normalisation, which uses means over the batch, sees one worker's images only | 06 |
 #
 # Each lesson takes up some of the suspects, and clears or convicts them by an experiment. In lesson 07 you examine a
 # published table in which several of them were at work at once. In lesson 08 you write a program for four workers that
@@ -141,6 +141,13 @@ lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch
 #
 # **Try it:** change `workers` to 2 in the cell of parameters above, run that cell and the one with `horovodrun` again,
 # and compare. What has changed in the number of updates? Why?
+#
+# <details><summary>The answer</summary>
+#
+# An update of four workers uses 4 × 64 = 256 images. An update of two uses 128. So an epoch of the same images now has
+# twice as many updates.
+#
+# </details>
 #
 # **Why a command, and not a function?** A notebook is one process, and a function that you call runs inside it. Workers
 # are processes of their own. So each run with several workers starts with a command such as the one above.

@@ -37,7 +37,7 @@ from benchmarks.experiment.plots import PURPLE
 from cifar.data import load
 from lessons import compare, live, panels, saved, show
 
-torch.manual_seed(seed)
+_ = torch.manual_seed(seed)
 
 # %% [markdown]
 # ## All the data, or a part of it?
@@ -394,6 +394,9 @@ Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n
 # - It is valid for **plain SGD with the best rate for each batch size**. Adam, another optimizer (notebook 05), has a
 #   much larger critical batch size. With one rate for all batch sizes, other curves come out. Notebook 05 returns to
 #   this.
+#
+# And the colleague with 64 GPUs? If they trained *this* small network, one GPU with 256 images would already be beyond
+# the critical batch size. A second GPU would save few updates. So measure the noise scale of your own network first.
 
 # %% [markdown]
 # ## Summary

@@ -86,7 +86,9 @@ compare("two_workers", my_guess)
 # 4. Change your weights with this mean.
 #
 # All start equal, and all apply the same change. So they stay equal, and nobody has to send weights. This is called
-# **data parallelism**. Step 3 is the only distributed step. Most of this notebook is about it.
+# **data parallelism**. Step 3 is the only distributed step. Most of this notebook is about it. (One can also divide the
+# network among the workers, in place of the images. This is harder, and it is needed only if the network does not fit
+# on one worker. Lesson 10 shows it.)
 #
 # ## What should come out?
 #
@@ -475,8 +477,9 @@ for count in (2, 4, 16, 64, 256):
 
 # %% [markdown]
 # With few workers, the bytes take more time. In a ring they never take more than $2 \beta N$, here 32 ms. So with 256
-# workers most of the time is latency: 51 ms. One server is then about a hundred times slower than the ring. Lesson 09
-# fits this model to several computers.
+# workers most of the time is latency: 51 ms. One server is then about a hundred times slower than the ring. These times
+# are computed, and not measured. Here all workers share one machine, so no link of theirs is slow. Lesson 09 compares
+# the formula with real computers.
 #
 # ## Summary
 #
@@ -497,6 +500,13 @@ for count in (2, 4, 16, 64, 256):
 # **The case of notebook 00:** four workers trained a worse network than one worker did. A right mean loses nothing, so
 # averaging itself is not the cause. Three suspects remain: a plain mean over unequal counts, batch normalisation with
 # each worker's own statistics, and a global batch that is four times as large.
+#
+# In a program of your own, this test tells them apart. Leave batch normalisation out, and give each of the $K$ workers
+# $1/K$ of the batch. Then the workers must make the same updates as one worker, apart from rounding. If they do not,
+# the program has a mistake. If they do, the larger batch or batch normalisation is the cause.
+#
+# Horovod, and PyTorch's own DDP, do what you have done by hand. They use such a ring, with better engineering. Horovod
+# comes next.
 #
 # The lab of this lesson is notebook 13. It asks, among others, whose loss a program prints, and what one must divide a
 # sum by.

@@ -42,7 +42,10 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # | all-gather | all get all values, in the order of the ranks |
 # | barrier | nobody goes on before all are here |
 #
-# The last four are **collectives**: *every* worker must call them. If one does not, the others wait for ever: the
+# An example: two machines run two workers each. The size is 4. The ranks are 0 and 1 on the first machine, and 2 and 3
+# on the second. The local ranks are 0 and 1 on each.
+#
+# The last four words are **collectives**: *every* worker must call them. If one does not, the others wait for ever: the
 # program *hangs*. The usual cause is a collective inside `if hvd.rank() == 0`.
 #
 # ![](drawings/deadlock.svg)

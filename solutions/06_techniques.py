@@ -106,8 +106,6 @@ show(
 #
 # ## Batch normalisation, when every worker has its own batch
 #
-# ![](drawings/batch_norm.svg)
-#
 # A batch normalisation layer subtracts the batch's mean and divides by its standard deviation, for each kind of feature
 # (channel) by itself (Ioffe and Szegedy 2015, arXiv:1502.03167). The loss then depends much less on the size of the
 # weights, so training works at higher rates. The later scripts need this. But it would help one worker, too.
@@ -119,6 +117,8 @@ show(
 # | --- | --- | --- | --- |
 # | **local** | each worker's own images | nothing | no |
 # | **synchronised** | all workers' images together | an exchange in every such layer, forward and backward | yes |
+#
+# ![](drawings/batch_norm.svg)
 #
 # How much do the workers' means differ? Make their batches smaller:
 
@@ -313,7 +313,7 @@ Markdown("\n".join(rows))
 
 # %% [markdown]
 # Look at the last column. It is the step of a layer as a share of the layer's weights. How many times as large as the
-# smallest share is the largest?
+# smallest share is the largest? Write down your estimate. The caption of the next figure has the answer.
 #
 # ### LARS and LAMB
 #
@@ -360,7 +360,7 @@ print(f"weights (3, 4), direction (1, 0), decay 0.5: {trust_ratio([3.0, 4.0], [1
 # %%
 for name, (weight, step) in adam.items():
     ratio = trust_ratio(weight.flatten().tolist(), (step / RATE).flatten().tolist(), 0.0)
-    print(f"{name:24} {ratio:.3f}")
+    print(f"{name:24} Adam's step is {step.norm() / weight.norm():5.2%} of the weights; trust ratio {ratio:.3f}")
 
 # %% [markdown]
 # The trust ratio is small where Adam's step was a large share of the weights. So what should the next figure show? It
@@ -395,11 +395,12 @@ show(
 #   tells you nothing about it.
 # - **All workers get the same ratio.** It is computed from the *averaged* gradient, so nothing more has to be
 #   exchanged.
-# - **Its rate should fall.** With a constant rate each layer keeps moving by the same share, and never settles.
-#   `cifar_lamb.py` scales its rate and never lets it fall. On eight workers it ends lower than the script without any
-#   technique. Notebook 07 shows what it needs.
+# - **Its rate should fall.** With a constant rate each layer keeps moving by the same share, and never settles. At the
+#   beginning it needs a warmup, as Adam does. `cifar_lamb.py` scales its rate and never lets it fall. On eight workers
+#   it ends lower than the script without any technique. Notebook 07 shows what it needs.
 #
-# (Biases and normalisation parameters get no trust ratio and no weight decay. `parameter_groups` sees to this.)
+# (Biases and normalisation parameters get no trust ratio and no weight decay. Some of them begin at zero. A step in
+# proportion to their length would nearly freeze them. `parameter_groups` sees to this.)
 #
 # ## Which technique is missing?
 #

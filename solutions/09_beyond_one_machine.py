@@ -310,14 +310,14 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 # ### Back to the 64 GPUs
 #
 # They train ResNet-50. A V100, a GPU of 2017, trains it with about 350 images a second (DLPerf 2020). Its gradient has
-# 102 MB. The drawing shows how long these bytes take on some links. An exchange takes nearly twice as long, because
-# each worker sends nearly twice the gradient.
+# 102 MB. The drawing shows how long these bytes take on some links of today. An exchange takes nearly twice as long,
+# because each worker sends nearly twice the gradient.
 #
 # ![](drawings/bandwidths.svg)
 #
-# The cell tries two links and two batches. InfiniBand is a fast network for clusters. Ethernet is the common one. It
-# reaches only about 60 % of its rate, so we count 6 of its 10 Gbit/s. (We leave out the agreeing.) **Guess:** in which
-# of the four cases are 64 GPUs worth having?
+# The cell tries two links of the V100's years, with two batches each. InfiniBand is a fast network for clusters.
+# Ethernet is the common one. It reaches only about 60 % of its rate, so we count 6 of its 10 Gbit/s. (We leave out the
+# agreeing.) **Guess:** in which of the four cases are 64 GPUs worth having?
 
 # %%
 from benchmarks.methods.published import WEIGHTS, value
@@ -350,7 +350,8 @@ for link, (latency, byte_time) in links.items():
 #
 # Now take 256 images. Thousands of GPUs are worth having. Why so sudden a jump? The bytes of a worker never grow beyond
 # twice the gradient. Computing now takes longer than these bytes. So only the messages set a limit, and that is far
-# away.
+# away. This gives a simple rule: **many GPUs are worth having if computing takes longer than sending twice the
+# gradient.**
 #
 # One cost is not in the formula. All workers wait for the slowest one. A worker that is late now and then is called a
 # **straggler**. The more workers there are, the more often at least one of them is late. (A host that is always slow

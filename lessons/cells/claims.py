@@ -26,10 +26,11 @@ WORDS = {
     "depends": "It depends.",
     "no difference seen": "No difference was seen.",
 }
+BOTH_FALSE = "Your small run agrees with the full experiment: the claim is false."
 SMALL = {  # A small run can show that a claim holds. It is too small to refute one.
     "holds": "Your small run shows it.",
-    "fails": "Your small run does not show it.",
-    "depends": "In your small run it depends. The numbers below say on what.",
+    "fails": "Your run is too small to show it.",
+    "depends": "In your small run it depends. Unfold its numbers to see on what.",
     "no difference seen": "Your small run shows no difference.",
 }
 LIVE = Path("live")  # This folder is in the notebook's folder, which is the working folder of its kernel.
@@ -160,7 +161,8 @@ def _origin(found: Series) -> str:
 
 def _live_verdict(small: Series, full: Series) -> str:
     """Return the claim and the live run's verdict as HTML. If the saved verdict is another one, the text says why."""
-    said = f"<strong>{SMALL[small.verdict.word]}</strong>"
-    if full.verdict and full.verdict.word != small.verdict.word:
+    small_word, full_word = small.verdict.word, full.verdict and full.verdict.word
+    said = f"<strong>{BOTH_FALSE if small_word == full_word == 'fails' else SMALL[small_word]}</strong>"
+    if full_word and full_word != small_word:
         said = f"{said} {escape(small.claim.caution)}"  # With `+`, markupsafe would escape the tags in `said`, too.
     return f"{_stated(small.claim)}<p>{said}</p>{_folded('The numbers of your run', _long(small.claim, small.verdict))}"

@@ -52,7 +52,7 @@ def compare(name: str, guess: float | None) -> None:
         raise ValueError(f"my_guess must be a number above 0, such as 10, not {guess!r}")
     told = f"It is {question.truth:g} {question.unit}."
     if guess is None:
-        told += " You wrote no guess. A guess makes you remember the answer, so write a number the next time."
+        told += " There is no guess of yours yet. If you guess first, you remember the answer better."
     else:
         write_whole(KEPT, json.dumps(_kept() | {name: float(guess)}, indent=1) + "\n")
         told = f"Your guess: {guess:g} {question.unit}. {told} {_how_far(guess, question.truth)}"

@@ -152,7 +152,7 @@ def noise_ball() -> Drawing:
         drawing.text(middle, 40, batch_words, "bold")
         drawing.text(middle, 204, f"{walk} updates", "tint-worker1")
         drawing.text(middle, 226, ("small cloud", "large cloud", "small cloud")[index], "tint-gradient")
-    drawing.text(WIDTH / 2, 254, "Four times the rate needs four times the batch.", "muted")
+    drawing.text(WIDTH / 2, 254, "Brown: the way to the bottom. Purple: the weights after that.", "muted")
     return drawing
 
 

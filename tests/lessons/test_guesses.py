@@ -33,7 +33,7 @@ def test_a_guess_is_put_beside_the_truth_and_kept(said: list[str]):
 
 def test_without_a_guess_the_answer_is_told_and_nothing_is_kept(said: list[str]):
     compare("adam", None)
-    assert f"It is {QUESTIONS['adam'].truth:g} %. You wrote no guess." in said[0]
+    assert f"It is {QUESTIONS['adam'].truth:g} %. There is no guess of yours yet." in said[0]
     assert not guesses.KEPT.exists()
 
 

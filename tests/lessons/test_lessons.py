@@ -183,22 +183,27 @@ def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
     )
     assert shown_claims._live_verdict(small, full) == (
         f"<p><strong>Claim:</strong> {html.escape(claim.statement)}</p>"
-        "<p><strong>Your small run does not show it.</strong> Few &amp; short.</p>"
+        "<p><strong>Your run is too small to show it.</strong> Few &amp; short.</p>"
         "<details><summary>The numbers of your run</summary><p>Claim C05, from source S0, S1. 1 &lt; 2.</p></details>"
     )
 
 
 @pytest.mark.parametrize(
-    ("word", "said"),
+    ("word", "full_word", "said"),
     [
-        ("holds", "Your small run shows it."),
-        ("fails", "Your small run does not show it."),
-        ("no difference seen", "Your small run shows no difference."),
+        ("holds", "holds", "Your small run shows it."),
+        ("fails", "holds", "Your run is too small to show it."),
+        ("fails", "fails", "Your small run agrees with the full experiment: the claim is false."),
+        ("no difference seen", "holds", "Your small run shows no difference."),
     ],
 )
-def test_a_small_run_does_not_refute_a_claim(word: str, said: str):
-    claim = dataclasses.replace(claims.get("C05"), variants=("a",), settings={}, judge=lambda runs: Verdict(word, "1."))
-    small, full = (Series(claim, {"a": [{"seed": 0, "settings": {}, "values": {}}]}) for _ in range(2))
+def test_a_small_run_alone_does_not_refute_a_claim(word: str, full_word: str, said: str):
+    claim = dataclasses.replace(
+        claims.get("C05"), variants=("a",), settings={}, judge=lambda runs: Verdict(runs["a"][0]["word"], "1.")
+    )
+    small, full = (
+        Series(claim, {"a": [{"seed": 0, "settings": {}, "values": {"word": one}}]}) for one in (word, full_word)
+    )
     assert f"<strong>{said}</strong>" in shown_claims._live_verdict(small, full)
 
 
@@ -505,6 +510,7 @@ def test_the_lesson_runs(source: Path, quick: Path, cifar10: Path):
     page = pages.lesson_page(nbformat.read(done.path, as_version=4))
     assert_alone(page)
     assert "No description has been provided for this image" not in page, "a picture without words: use lessons.show"
+    assert " at 0x" not in page, "an object's address says nothing to a reader: end the cell with another value"
 
 
 def test_a_script_letter_of_a_formula_is_a_character_of_its_own():
