@@ -86,15 +86,16 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 #
 # </details>
 #
-# Go through them in order the first time: each uses the words of those before it. The minutes are estimated from the
-# words, the code and the exercises. Where a cell says `live`, you wait for a small experiment, for seconds or a minute.
-# Where it says `saved`, you see the full one at once.
+# Go through them in order the first time: each uses the words of those before it. You average by hand before you use
+# Horovod, so that you know what it does for you. And you see the causes before the techniques, so that you know when to
+# use which. The minutes are estimated from the words, the code and the exercises. Where a cell says `live`, you wait
+# for a small experiment, for seconds or a minute. Where it says `saved`, you see the full one at once.
 
 # %% [markdown]
 # ## Your machine
 #
-# Nothing here needs a GPU. If you have one, one worker uses it. Several workers use it if `make course` has found
-# NVIDIA's compiler. Otherwise they stay on the CPU.
+# Nothing here needs a GPU. If you have one, one worker uses it. Several workers use it if the installation
+# (`make course`) has found NVIDIA's compiler. It has said so at its end. Otherwise they stay on the CPU.
 
 # %%
 import psutil
@@ -134,10 +135,11 @@ lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch
 # Its boxes say what the worker did, from left to right. The run was short, so the accuracy is low.
 #
 # What matters is what happened. Four processes each saw a quarter of the images. After every batch they averaged their
-# gradients, and each changed its weights with the average. So every worker must take part in each update. At the end
-# all four held the same network, and one of them wrote it down. The losses in the rows differ all the same, because
-# each is the loss of one worker's own last batch. The training loss in the last line is the mean over the whole epoch
-# and all workers.
+# gradients, and each changed its weights with the average. So every worker must take part in each update. Their number
+# is fixed at the start: if one of them ends, the others wait for it. (Lesson 09 shows runs that go on.) At the end all
+# four held the same network, and one of them wrote it down. The losses in the rows differ all the same, because each is
+# the loss of one worker's own last batch. The training loss in the last line is the mean over the whole epoch and all
+# workers.
 #
 # **Try it:** change `workers` to 2 in the cell of parameters above, run that cell and the one with `horovodrun` again,
 # and compare. What has changed in the number of updates? Why?

@@ -135,7 +135,8 @@ print(inspect.getsource(train_epoch))
 # - `augment` distorts these images: it shifts and mirrors them at random.
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
 # - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. The sum of all gradients
-#   so far grows, and soon the steps are far too long.
+#   so far grows, and soon the steps are far too long. (Sometimes one wants to add. Four calls of `backward()` and one
+#   step are an update with a batch four times as large, if each loss is divided by four.)
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
 #
 # `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait` does nothing with one
@@ -155,6 +156,9 @@ print(inspect.getsource(train_epoch))
 # For example, let $t_0$ be 20 ms and $c$ be 1 ms. An update of 20 images takes 40 ms, which makes 500 images per
 # second. An update of 60 images takes 80 ms, which makes 750. The limit is $1/c$, here 1,000. Half of it is reached at
 # the **knee**, $B = t_0/c$, here 20 images. At three times the knee it is three quarters.
+#
+# (A GPU works through its orders while Python goes on. So wait for it by `torch.cuda.synchronize()` before you read the
+# clock.)
 #
 # Fit that line. Choose it so that the sum of the squared errors is smallest. (`np.polyfit(batches, seconds, 1)` finds
 # such a line. It returns the slope first.)
@@ -234,9 +238,9 @@ for name, (fixed, each) in (("your machine", (t0, c)), ("the saved run", fitted(
 #
 # ## Where does the memory go?
 #
-# Each *parameter* needs memory: for the weight, for its gradient, and for the optimizer's averages (one with momentum,
-# two with Adam). That part is the same for every batch. Each *image* needs memory, too. For what? Here are two
-# explanations.
+# Each *parameter* needs memory: for the weight, for its gradient, and for the optimizer's averages (SGD with momentum
+# keeps one, a running sum of the gradients. Adam keeps two, running means of the gradients and of their squares). That
+# part is the same for every batch. Each *image* needs memory, too. For what? Here are two explanations.
 #
 # - **The inputs of the layers.** After the loss is known, the **backward pass** computes the gradients, from the last
 #   layer to the first. The gradient of a weight needs the *input* of its layer. For example, let a layer have one
@@ -281,8 +285,10 @@ print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 
 
 # %% [markdown]
 # The memory may grow faster than the activations alone. The rest are tensors that live for a moment only, such as a
-# layer's output while it is computed. When memory runs out, look at the batch first. Workers share out the images, and
-# so the activations. But each worker still holds *all* the parameters, gradients and averages.
+# layer's output while it is computed. A loss holds on to all activations behind it until its backward pass is done. So
+# if you only want to add losses up, add the numbers `loss.item()`. When memory runs out, look at the batch first.
+# Workers share out the images, and so the activations. But each worker still holds *all* the parameters, gradients and
+# averages.
 #
 # ## Who sets the pace?
 #

@@ -158,7 +158,8 @@ result = saved("C02")
 # The plain mean gives the small shard too much weight. If the data are shuffled, it holds other images each time. So
 # this is only more noise. If the data are sorted, it holds images of the last classes each time. Then these classes
 # pull every update in their direction. (A worker without any image must take part, too. It gives zeros as its gradient,
-# and the count 0.)
+# and the count 0. A mean over no images would be 0 / 0, which PyTorch calls `nan`. With it, the sum of all workers
+# would be `nan`, too.)
 #
 # There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
 # for another epoch: `cifar.data.shard` does this. Or fill up the short shard with images that are used twice.
@@ -505,8 +506,8 @@ for count in (2, 4, 16, 64, 256):
 # $1/K$ of the batch. Then the workers must make the same updates as one worker, apart from rounding. If they do not,
 # the program has a mistake. If they do, the larger batch or batch normalisation is the cause.
 #
-# Horovod, and PyTorch's own DDP, do what you have done by hand. They use such a ring, with better engineering. Horovod
-# comes next.
+# Horovod, and PyTorch's own `DistributedDataParallel`, do what you have done by hand. They use such a ring, with better
+# engineering. Horovod comes next.
 #
 # The lab of this lesson is notebook 13. It asks, among others, whose loss a program prints, and what one must divide a
 # sum by.

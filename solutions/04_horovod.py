@@ -19,7 +19,7 @@
 # **Time:** about {{minutes_04}} minutes, and about three minutes of waiting on 2 CPU cores. **Builds on:** 02
 # (`cifar_single.py`) and 03 (the ring all-reduce, means of means).
 #
-# In the last notebook you averaged gradients by hand. In practice a library does it, while back-propagation goes on.
+# In the last notebook you averaged gradients by hand. In practice a library does it, while the backward pass goes on.
 # Horovod (Sergeev and Del Balso 2018, arXiv:1802.05799) asks for a few changed lines. They are easy to copy, and easy
 # to forget. So we take them one by one. (PyTorch's own DDP does the same, but it hides these lines. Lesson 10 shows
 # it.)
@@ -374,8 +374,8 @@ explore("timeline")
 # %% [markdown]
 # The exchange can hide only behind the backward pass, because the forward pass has no gradients yet. And the first
 # layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. In the
-# drawing with six groups, each group takes about 6 ms. Five of them hide behind the backward pass. The last one is the
-# tail. So the update takes 20 + 40 + 6 = 66 ms. In general, at best an update takes
+# drawing with six groups, each group takes 5 ms for its bytes and 1 ms for its message. Five of them hide behind the
+# backward pass. The last one is the tail. So the update takes 20 + 40 + 6 = 66 ms. In general, at best an update takes
 #
 # $$ \text{forward} + \max(\text{backward}, \text{exchange} - \text{tail}) + \text{tail}. $$
 #
@@ -458,7 +458,7 @@ result = saved("C26")
 # The theory has two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
 # network card that is nearly true. Here the same cores do both. Sending through the **loopback**, the network inside
 # one machine, is work for the CPU, and so is adding up. If no core is free, each slows the other down. So on this
-# machine overlap saves nothing, and the claim is false here.
+# machine overlap saves nothing.
 #
 # Overlap can even cost time. If each gradient is sent when it is ready, there are several small exchanges, and each
 # pays its latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of

@@ -114,9 +114,9 @@ compare("four_workers", my_guess)
 #
 # ### Lower, or only unlucky?
 #
-# Accuracies jump from seed to seed. So compare a difference of means with its **standard error**,
-# $\sqrt{s_a^2/n_a + s_b^2/n_b}$. Here $s^2$ is the variance over the seeds, and $n$ is the number of runs. Up to two
-# standard errors, we see no difference.
+# An **arm** of an experiment is one kind of run, repeated with several seeds. Accuracies jump from seed to seed. So
+# compare a difference of means with its **standard error**, $\sqrt{s_a^2/n_a + s_b^2/n_b}$. Here $s^2$ is the variance
+# over the seeds, and $n$ is the number of runs. Up to two standard errors, we see no difference.
 
 # %% exercise="compare_arms"
 from statistics import mean, variance
@@ -193,11 +193,12 @@ result = saved("C20", verdict=False)
 # Think of a valley whose bottom is at 0, with the loss $\frac12 h x^2$ at the distance $x$. The larger $h$ is, the
 # steeper are its sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the distance
 # from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$, each
-# step lands farther away, on the other side. So there is a best rate even without noise. Call it $\eta_{\max}$.
+# step lands farther away, on the other side. So even without noise there is a best rate, $1/h$. Call it $\eta_{\max}$.
 #
 # A gradient of few images is noisy. A step then goes partly in a wrong direction, and the longer it is, the more it
 # does harm. So with noise the best rate is lower. Let $\mathcal B$ be the critical batch size of notebook 01, beyond
-# which more images hardly improve an update. In such a valley, the best rate for one step is
+# which more images hardly improve an update. In such a valley, the best rate for one step is the following. (A box of
+# notebook 01, "Where do the formulas come from?", derives it.)
 #
 # $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
 #
@@ -210,9 +211,9 @@ result = saved("C20", verdict=False)
 # Far below $\mathcal B$, twice the batch allows almost twice the rate. This is the linear rule. Far above $\mathcal B$,
 # the rate hardly grows.
 #
-# Fitted to our figure, the formula has its bend at {{c20_critical}} images. The formula is about one step, and the
-# experiment is about whole runs. So expect its shape, and not its numbers. We have not run this search with batch
-# normalisation.
+# The bend of the formula is where $B = \mathcal B$. Fitted to our figure, this is at {{c20_critical}} images. The
+# formula is about one step, and the experiment is about whole runs. So expect its shape, and not its numbers. We have
+# not run this search with batch normalisation.
 #
 # ### Where is the bend?
 #

@@ -61,9 +61,9 @@ for one, two in pairwise(SCRIPTS):
     print(f"\n{one} -> {two}", *changes(one, two), sep="\n")
 
 # %% [markdown]
-# Without the imports, each step is one to three lines. (LAMB also has a rate of its own. And it has **weight decay**:
-# each update also makes the weights a little smaller.) Read them once more and guess: which of these lines matters
-# most, and does one of them do harm?
+# Without the imports, each step is one to three lines. (LAMB is an optimizer, and the last section explains it. It has
+# a rate of its own. And it has **weight decay**: each update also makes the weights a little smaller.) Read them once
+# more and guess: which of these lines matters most, and does one of them do harm?
 #
 # Then let them run, all with the same workers, images, seed and order of the data. Most of the wait is for processes
 # that start.
@@ -324,7 +324,8 @@ Markdown("\n".join(rows))
 #
 # 1. Compute Adam's direction $r = \hat m / (\sqrt{\hat v} + \epsilon)$. Here $\hat m$ is a running mean of the last
 #    gradients, and $\hat v$ is a running mean of their squares. So each weight's gradient is divided by its usual size,
-#    and $r$ is about 1 or less for each weight. $\epsilon$ is a small number that prevents a division by 0.
+#    and $r$ is about 1 or less for each weight. If all gradients of a weight were 2, then $\hat m = 2$, $\hat v = 4$,
+#    and $r = 2 / \sqrt 4 = 1$. $\epsilon$ is a small number that prevents a division by 0.
 # 2. Add the weight decay $\lambda$, which pulls each weight a little towards zero: $d = r + \lambda w$.
 # 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It stretches or shrinks $d$ to the length of the
 #    layer's weights.
@@ -335,9 +336,9 @@ Markdown("\n".join(rows))
 # stretches $d$ to the length 5. With $\eta = 0.01$ the step has the length 0.05. That is one hundredth of the weights,
 # *whatever the gradient was*.
 #
-# LARS does nearly the same, with the plain gradient in place of $r$, and with momentum afterwards. So choose by the
-# optimizer that works for your network with small batches: LAMB where this is Adam, as for most language models, and
-# LARS where it is SGD.
+# LARS does nearly the same, with the plain gradient in place of $r$, and with momentum afterwards. It also multiplies
+# the ratio by a small constant, the *trust coefficient*. So choose by the optimizer that works for your network with
+# small batches: LAMB where this is Adam, as for most language models, and LARS where it is SGD.
 
 
 # %% exercise="trust_ratio"
@@ -399,8 +400,9 @@ show(
 #   beginning it needs a warmup, as Adam does. `cifar_lamb.py` scales its rate and never lets it fall. On eight workers
 #   it ends lower than the script without any technique. Notebook 07 shows what it needs.
 #
-# (Biases and normalisation parameters get no trust ratio and no weight decay. Some of them begin at zero. A step in
-# proportion to their length would nearly freeze them. `parameter_groups` sees to this.)
+# (Biases are the numbers that a layer adds. They, and the scales and shifts of batch normalisation, get no trust ratio
+# and no weight decay. Some of them begin at zero. A step in proportion to their length would nearly freeze them.
+# `parameter_groups` sees to this.)
 #
 # ## Which technique is missing?
 #
@@ -458,8 +460,9 @@ show(
 # 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
 #    running statistics.
 # 2. Write the schedule in epochs: a warmup over the first quarter of a short run. Then the rate falls to zero.
-# 3. Search the peak rate from the base rate on, until both neighbours of the best one are worse. It often lies below
-#    $K$ times the base rate.
+# 3. Search the peak rate from the base rate on, until both neighbours of the best one are worse. If the loss of a
+#    neighbour explodes, take a lower rate, to be safe. Repeat the last two at full length. It often lies below $K$
+#    times the base rate.
 # 4. Clip after the exchange. Take the gradient of all weights together. If it is longer than a limit, scale it down to
 #    the limit. Notebook 04 says how this is done with Horovod, and notebook 07 shows what it brings.
 # 5. Compare with LAMB at a searched rate, with the same warmup and decay.

@@ -227,9 +227,10 @@ for bug, (right, wrong) in BUGS.items():
 # <details><summary>What do the names of the lines mean?</summary>
 #
 # - **Earlier.** The exchange begins while the backward pass still computes. *Stock Horovod* is Horovod as it is
-#   installed. It does this, and so does *PyTorch's DDP*. Two ways of our scripts do it, too. *Each gradient when it is
-#   ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives Horovod a whole group when it is
-#   complete.
+#   installed. It does this, and so does *PyTorch's DDP*. DDP collects gradients in buckets of 25 MB, and sends each
+#   bucket when it is complete. Only the last bucket cannot hide behind the backward pass. Two ways of our scripts do
+#   it, too. *Each gradient when it is ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives
+#   Horovod a whole group when it is complete.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
 #   values only, and where they belong. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019,
 #   arXiv:1905.13727) sends two narrow matrices in place of each large one. Their product is close to the large one.
@@ -263,7 +264,9 @@ result = saved("links", verdict=False)
 # time from the cores that compute. (With GPUs, the processor has time for these threads.)
 #
 # So the answer to your guess depends on the link. On a slow one, send fewer bytes or exchange less often. On a fast
-# one, keep the plain way: with the same batch, no other way is much faster there.
+# one, keep the plain way: with the same batch, no other way is much faster there. And if the gradient is small, not its
+# bytes but the latency of each message takes the time. Then fewer bytes do not help. Send fewer messages, or exchange
+# less often.
 #
 # This is speed alone. What does each technique cost?
 #
@@ -295,7 +298,8 @@ result = saved("links", verdict=False)
 #
 # DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` it exchanges nothing. The worker
 # adds the new gradient to the one that it has. The next `backward()` outside exchanges the sum. So four batches can
-# share one exchange. (Divide each loss by 4 if you want the mean over the batches.) The lab measures what that brings.
+# share one exchange. (Without `no_sync()`, the result is the same, and there are four exchanges.) (Divide each loss by
+# 4 if you want the mean over the batches.) The lab measures what that brings.
 #
 # </details>
 #
