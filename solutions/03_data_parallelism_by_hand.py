@@ -456,7 +456,9 @@ assert apart < 1e-3, "the means differ by more than rounding: look at ring_plan 
 
 # %% [markdown]
 # The server sends $(K-1)N$ bytes in an update. In a ring each worker sends $2(K-1)N/K$, which is less than $2N$. And
-# both compute the same mean.
+# both compute the same mean, up to rounding. (A sum of rounded numbers depends on the order in which one adds. So two
+# right ways differ in their last digits. But no two *workers* differ: in a ring, one worker completes a chunk, and all
+# others get a copy.)
 #
 # ## And how long does it take?
 #

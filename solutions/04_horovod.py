@@ -247,6 +247,9 @@ for epoch in range(2):
     print(f"epoch {epoch}: {shards}, left out: {sorted(set(range(count)) - used)}")
 
 # %% [markdown]
+# (PyTorch's `DistributedSampler` divides the images, too. Call `sampler.set_epoch(epoch)` before each epoch. Without it
+# every epoch has the same order, and nothing fails.)
+#
 # Why must all have equally many? Each update is a collective. A worker with one batch more waits for workers that have
 # already left the loop. Horovod prints a warning every minute, and waits on. In other programs it is worse. If the
 # other workers begin the next epoch at once, Horovod averages gradients of two different updates, in silence.
