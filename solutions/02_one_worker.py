@@ -136,7 +136,8 @@ print(inspect.getsource(train_epoch))
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
 # - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. The sum of all gradients
 #   so far grows, and soon the steps are far too long. (Sometimes one wants to add. Four calls of `backward()` and one
-#   step are an update with a batch four times as large, if each loss is divided by four.)
+#   step are an update with a batch four times as large, if each loss is divided by four. Only batch normalisation still
+#   sees each part by itself.)
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
 #
 # `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait` does nothing with one
@@ -158,7 +159,7 @@ print(inspect.getsource(train_epoch))
 # the **knee**, $B = t_0/c$, here 20 images. At three times the knee it is three quarters.
 #
 # (A GPU works through its orders while Python goes on. So wait for it by `torch.cuda.synchronize()` before you read the
-# clock.)
+# clock. `loss.item()` waits, too: it needs the result.)
 #
 # Fit that line. Choose it so that the sum of the squared errors is smallest. (`np.polyfit(batches, seconds, 1)` finds
 # such a line. It returns the slope first.)
@@ -285,10 +286,10 @@ print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 
 
 # %% [markdown]
 # The memory may grow faster than the activations alone. The rest are tensors that live for a moment only, such as a
-# layer's output while it is computed. A loss holds on to all activations behind it until its backward pass is done. So
-# if you only want to add losses up, add the numbers `loss.item()`. When memory runs out, look at the batch first.
-# Workers share out the images, and so the activations. But each worker still holds *all* the parameters, gradients and
-# averages.
+# layer's output while it is computed. A loss also remembers how it was computed. A sum of losses remembers this for
+# each of them, so the memory grows with every update. So add the numbers `loss.item()`, and not the losses. When memory
+# runs out, look at the batch first. Workers share out the images, and so the activations. But each worker still holds
+# *all* the parameters, gradients and averages.
 #
 # ## Who sets the pace?
 #

@@ -76,7 +76,8 @@ show_records()
 #
 # If a run stands still at its start, test with a tiny program that prints its rank and sums one number. If it prints
 # and does not sum, the workers cannot reach each other. Often a firewall blocks them, or a host's name belongs to
-# another network card.
+# another network card. (`getent hosts beta` shows the address of a name. With `--network-interface eth0`, you choose
+# the card yourself.)
 #
 # You probably have one computer. Linux can make several hosts of it. It gives a group of processes its own network
 # card, its own host name and its own list of processes. Containers are made in the same way. The next cell makes two
@@ -159,8 +160,9 @@ for minutes in (1, 5, 10, 15, 30, 60):
 # **Elastic** training goes on without the dead worker. After every few updates, each worker copies its state into
 # memory: the weights, the optimizer's state, and which images are done. Without the first, the training would begin
 # anew. Without the second, the first steps would be too long or too short. Without the third, some images would be used
-# twice. This is called a **commit**. When a worker dies, the others go back to the last commit. Each gets a new rank,
-# and `hvd.size()` is smaller now. Then they continue. Here are the important lines of `source_code/cifar_elastic.py`:
+# twice, and a schedule that counts them would fall too late. This is called a **commit**. When a worker dies, the
+# others go back to the last commit. Each gets a new rank, and `hvd.size()` is smaller now. Then they continue. Here are
+# the important lines of `source_code/cifar_elastic.py`:
 #
 #     sampler = hvd.elastic.ElasticSampler(train)
 #     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)
@@ -359,7 +361,8 @@ for link, (latency, byte_time) in links.items():
 #
 # Two costs are not in the formula. The first: a ring is only as fast as its slowest link, and links between hosts are
 # slower than those inside a host. So the libraries can first add up inside each host, then exchange one sum per host,
-# and then hand the result out inside each host. The second: all workers wait for the slowest one. A worker that is late
+# and then hand the result out inside each host. Fewer messages then cross the slow link. So this gains most where the
+# gradient is small and each message takes long. The second: all workers wait for the slowest one. A worker that is late
 # now and then is called a **straggler**. The more workers there are, the more often at least one of them is late. (A
 # host that is always slow can get a smaller batch. Then weigh the gradients by the counts, as in notebook 03.)
 #
