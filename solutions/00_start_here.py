@@ -95,7 +95,7 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # ## Your machine
 #
 # Nothing here needs a GPU. If you have one, one worker uses it. Several workers use it if the installation
-# (`make course`) has found NVIDIA's compiler. It has said so at its end. Otherwise they stay on the CPU.
+# (`make course`) has found NVIDIA's compiler. Its last lines say whether it has. Otherwise they stay on the CPU.
 
 # %%
 import psutil
@@ -135,11 +135,11 @@ lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch
 # Its boxes say what the worker did, from left to right. The run was short, so the accuracy is low.
 #
 # What matters is what happened. Four processes each saw a quarter of the images. After every batch they averaged their
-# gradients, and each changed its weights with the average. So every worker must take part in each update. Their number
-# is fixed at the start: if one of them ends, the others wait for it. (Lesson 09 shows runs that go on.) At the end all
-# four held the same network, and one of them wrote it down. The losses in the rows differ all the same, because each is
-# the loss of one worker's own last batch. The training loss in the last line is the mean over the whole epoch and all
-# workers.
+# gradients, and each changed its weights with the average. So every worker must take part in each update. The number of
+# workers is fixed at the start. If one worker fails, the others cannot make the next update, and the launcher ends them
+# all. (Lesson 09 shows runs that go on.) At the end all four held the same network, and one of them wrote it down. The
+# losses in the rows differ all the same, because each is the loss of one worker's own last batch. The training loss in
+# the last line is the mean over the whole epoch and all workers.
 #
 # **Try it:** change `workers` to 2 in the cell of parameters above, run that cell and the one with `horovodrun` again,
 # and compare. What has changed in the number of updates? Why?

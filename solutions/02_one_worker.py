@@ -73,7 +73,7 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 # %% [markdown]
 # `bold` is right more often, but its loss is higher. It is very sure and wrong about one image, and this image makes
 # the mean large. So a lower loss does not always mean a higher accuracy. The lab, notebook 12, shows five real
-# trainings.
+# trainings in which it does not, either.
 #
 # ## The script, read
 #
@@ -136,8 +136,8 @@ print(inspect.getsource(train_epoch))
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
 # - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. The sum of all gradients
 #   so far grows, and soon the steps are far too long. (Sometimes one wants to add. Four calls of `backward()` and one
-#   step are an update with a batch four times as large, if each loss is divided by four. Only batch normalisation still
-#   sees each part by itself.)
+#   step are an update with a batch four times as large, if each loss is divided by four. Only batch normalisation
+#   (notebook 06) still sees each part by itself.)
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
 #
 # `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait` does nothing with one
@@ -180,8 +180,8 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 # %% [markdown]
 # **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. The
 # dotted line is the fitted knee. Is the measured speed there about half of the limit $1/c$? (The stars are your own
-# run. Do they jump up and down? Then another program was busy. Run the cell again, or use the saved run. Its dashed
-# line was measured on another machine.)
+# run. Do they jump up and down? Then another program was busy, so run the cell again. The dots, the dashed line and the
+# dotted knee belong to the saved run, on another machine. The dashed line is its fitted $t_0 + cB$.)
 
 # %%
 from lessons import live, saved
@@ -286,10 +286,11 @@ print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 
 
 # %% [markdown]
 # The memory may grow faster than the activations alone. The rest are tensors that live for a moment only, such as a
-# layer's output while it is computed. A loss also remembers how it was computed. A sum of losses remembers this for
-# each of them, so the memory grows with every update. So add the numbers `loss.item()`, and not the losses. When memory
-# runs out, look at the batch first. Workers share out the images, and so the activations. But each worker still holds
-# *all* the parameters, gradients and averages.
+# layer's output while it is computed. (A loss also holds on to the record of its computation. `backward()` frees the
+# activations in it, and a small rest stays. A sum of losses keeps the rest of each of them, so the memory grows with
+# every update. So add up the numbers `loss.item()`, and not the losses.) When memory runs out, look at the batch first.
+# Workers share out the images, and so the activations. But each worker still holds *all* the parameters, gradients and
+# averages.
 #
 # ## Who sets the pace?
 #
@@ -320,11 +321,12 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # | `loop small network` | image by image in Python | hardly more than nothing |
 #
 # `cached` shows the network the same version of each image in every epoch, so the network can learn it by heart.
-# **Guess:** which pipeline gains most from prefetching?
+# **Guess:** which pipeline gains most from prefetching, in per cent?
 #
 # **What to look at:** on the left, which colour is widest in each bar. On the right, each pipeline has two bars,
 # without and with prefetching. A bar is the measured speed. A diamond is the speed predicted from the stages. Does each
-# bar end at its diamond? (The figure shows our saved runs. The small network is too fast for its axis.)
+# bar end at its diamond? (The figure shows our saved runs. The small network is left out, because its bars would make
+# the others too short. The caption has its numbers.)
 
 # %%
 stages = live("C19", device=device, seed=seed)
@@ -333,7 +335,9 @@ stages = live("C19", device=device, seed=seed)
 _ = saved("C19", own=False)
 
 # %% [markdown]
-# The answer: `loop`, because it spends the most time on its images. Now predict your own machine's rates:
+# The answer is `loop`. Prefetching can hide only the shorter of the two sides. In `loop`, much preparation hides behind
+# a long update. In `vectorised` and `cached` there is little to hide. In `loop small network` there is almost no update
+# to hide behind. Now predict your own machine's rates:
 
 # %%
 for arm, (run, *_) in stages.items():

@@ -88,7 +88,7 @@ compare("two_workers", my_guess)
 # All start equal, and all apply the same change. So they stay equal, and nobody has to send weights. This is called
 # **data parallelism**. Step 3 is the only distributed step. Most of this notebook is about it. (One can also divide the
 # network among the workers, in place of the images. This is harder, and it is needed only if the network does not fit
-# on one worker. Lesson 10 shows it.)
+# on one worker. Lesson 10 describes it, and the lab of this lesson does it.)
 #
 # ## What should come out?
 #
@@ -504,12 +504,15 @@ for count in (2, 4, 16, 64, 256):
 # averaging itself is not the cause. Three suspects remain: a plain mean over unequal counts, batch normalisation with
 # each worker's own statistics, and a global batch that is four times as large.
 #
-# In a program of your own, this test tells them apart. Leave batch normalisation out, and give each of the $K$ workers
-# $1/K$ of the batch. Then the workers must make the same updates as one worker, apart from rounding. If they do not,
-# the program has a mistake. If they do, the larger batch or batch normalisation is the cause.
+# In a program of your own, first look for a mistake. Switch off all that is random, such as distortions, and leave
+# batch normalisation out. Start with equal weights. Give each worker $1/K$ of the images of one worker's batch. The
+# first tens of updates must then agree, apart from rounding. (Later, rounding alone drives the runs apart.) If they do
+# not agree, the program has a mistake. If they agree, put back batch normalisation alone, and then the larger batch
+# alone. So you see which one costs accuracy.
 #
-# Horovod, and PyTorch's own `DistributedDataParallel`, do what you have done by hand. They use such a ring, with better
-# engineering. Horovod comes next.
+# Horovod, and PyTorch's own `DistributedDataParallel`, do what you have done by hand. They leave the exchange to a
+# library such as Gloo. It often uses a ring. They also exchange while the backward pass still computes. Horovod comes
+# next.
 #
 # The lab of this lesson is notebook 13. It asks, among others, whose loss a program prints, and what one must divide a
 # sum by.

@@ -22,8 +22,8 @@
 #
 # The course began with numbers of this kind. One GPU reached 86 % on CIFAR-10. Two GPUs reached 84 % in half the time.
 # Somebody concluded that averaging gradients costs accuracy. Many people ask the same question: *why is my accuracy
-# lower now?* But notebook 03 has shown that nothing is lost. The mean of four workers' gradients is exactly the
-# gradient of one batch that is four times as large. And yet the accuracy is lower. Both are true. How can that be?
+# lower now?* Notebook 03 said when the mean of the workers' gradients is that of one large batch: with equal counts,
+# and without batch normalisation over each worker's own images. Can the accuracy be lower even then?
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"

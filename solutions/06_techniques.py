@@ -61,8 +61,8 @@ for one, two in pairwise(SCRIPTS):
     print(f"\n{one} -> {two}", *changes(one, two), sep="\n")
 
 # %% [markdown]
-# Without the imports, each step is one to three lines. (LAMB is an optimizer, and the last section explains it. It has
-# a rate of its own. And it has **weight decay**: each update also makes the weights a little smaller.) Read them once
+# Without the imports, each step is one to three lines. (LAMB is an optimizer, and a later section explains it. It has a
+# rate of its own. And it has **weight decay**: each update also makes the weights a little smaller.) Read them once
 # more and guess: which of these lines matters most, and does one of them do harm?
 #
 # Then let them run, all with the same workers, images, seed and order of the data. Most of the wait is for processes
@@ -336,8 +336,8 @@ Markdown("\n".join(rows))
 # stretches $d$ to the length 5. With $\eta = 0.01$ the step has the length 0.05. That is one hundredth of the weights,
 # *whatever the gradient was*.
 #
-# LARS does nearly the same, with the plain gradient in place of $r$, and with momentum afterwards. It also multiplies
-# the ratio by a small constant, the *trust coefficient*. So choose by the optimizer that works for your network with
+# LARS does nearly the same, with the plain gradient in place of $r$, and with momentum afterwards. (It also multiplies
+# the ratio by a small constant, the *trust coefficient*.) So choose by the optimizer that works for your network with
 # small batches: LAMB where this is Adam, as for most language models, and LARS where it is SGD.
 
 
@@ -396,9 +396,9 @@ show(
 #   tells you nothing about it.
 # - **All workers get the same ratio.** It is computed from the *averaged* gradient, so nothing more has to be
 #   exchanged.
-# - **Its rate should fall.** With a constant rate each layer keeps moving by the same share, and never settles. At the
-#   beginning it needs a warmup, as Adam does. `cifar_lamb.py` scales its rate and never lets it fall. On eight workers
-#   it ends lower than the script without any technique. Notebook 07 shows what it needs.
+# - **Its rate should fall.** With a constant rate each layer keeps moving by the same share, and never settles.
+#   `cifar_lamb.py` scales its rate and never lets it fall. On eight workers it ends lower than the script without any
+#   technique. Notebook 07 shows what it needs.
 #
 # (Biases are the numbers that a layer adds. They, and the scales and shifts of batch normalisation, get no trust ratio
 # and no weight decay. Some of them begin at zero. A step in proportion to their length would nearly freeze them.
@@ -460,9 +460,9 @@ show(
 # 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
 #    running statistics.
 # 2. Write the schedule in epochs: a warmup over the first quarter of a short run. Then the rate falls to zero.
-# 3. Search the peak rate from the base rate on, until both neighbours of the best one are worse. If the loss of a
-#    neighbour explodes, take a lower rate, to be safe. Repeat the last two at full length. It often lies below $K$
-#    times the base rate.
+# 3. Search the peak rate from the base rate on, until both neighbours of the best one are worse. The best peak rate
+#    often lies below $K$ times the base rate. If the loss explodes at twice the best rate, take a lower one, to be
+#    safe. Then train the two best rates once more at full length.
 # 4. Clip after the exchange. Take the gradient of all weights together. If it is longer than a limit, scale it down to
 #    the limit. Notebook 04 says how this is done with Horovod, and notebook 07 shows what it brings.
 # 5. Compare with LAMB at a searched rate, with the same warmup and decay.

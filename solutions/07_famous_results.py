@@ -269,16 +269,17 @@ rebuilt_table.lamb_beside_sgd(runs)
 #
 # 1. **One change from row to row.** What a technique brings depends on what is there already. Here, shards bring
 #    {{c32_shards}} points without batch normalisation, and with it they bring {{c32_shards_bn}}. So for two techniques
-#    show four rows: neither, each one alone, and both. Do you suspect one line of a program? Then also put this line
-#    back alone, and see whether the accuracy comes back.
+#    show four rows: neither, each one alone, and both. Do you suspect one line of a program? Then also change only this
+#    line back to the old version, and see whether the accuracy comes back.
 # 2. **Test images, and the last epoch.** The best of many epochs is partly luck. So choose a rate on other images than
 #    the test images. (We did not, see above.)
 # 3. **Several seeds.** Give the mean, the spread and the number of seeds. Say also how many runs failed: a technique
 #    whose runs sometimes fail is worth less.
 # 4. **The number of updates** and the global batch, not only epochs and GPUs. If a table compares times, it should give
 #    the time to the same accuracy. Twice the images per second save no time if the run needs twice the images.
-# 5. **As much tuning for the old as for the new.** If you rebuild somebody's result, reach their baseline first. As
-#    long as you cannot, no later difference says anything about their technique.
+# 5. **As much tuning for the old as for the new.** If you rebuild somebody's result, first try to reach their baseline.
+#    If you cannot, say so: then a later difference may come from what differs in the baselines. (Ours is measured on
+#    test images, and theirs on training images. So we compare only the order and the rough size of the steps.)
 # 6. The command that repeats it.
 #
 # A good example is the race to train ResNet-50 on ImageNet. Notebook 09 begins with its table: from an hour on 256 GPUs

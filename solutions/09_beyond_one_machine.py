@@ -72,7 +72,7 @@ show_records()
 # - The program, the environment and the data are at the same path on each host.
 # - The hosts reach each other over the network, and no firewall blocks the way.
 #
-# The command `ssh beta ls PATH/train.py` tests the first two. It must print the path, and ask for nothing.
+# From alpha, `ssh beta ls /home/me/train.py` tests the key and the program. It must print the path, and ask for nothing.
 #
 # If a run stands still at its start, test with a tiny program that prints its rank and sums one number. If it prints
 # and does not sum, the workers cannot reach each other. Often a firewall blocks them, or a host's name belongs to
@@ -123,8 +123,9 @@ two = on_two_hosts()
 #
 # The language model Llama 3 was trained on 16,384 GPUs. In 54 days there were 419 unexpected interruptions (Grattafiori
 # and others 2024, arXiv:2407.21783). That is one in about three hours. With twice the computers, something fails twice
-# as often. Failures come by chance. A run of three hours would end without one with the probability $e^{-1}$, or 37 %.
-# A run of a day has $e^{-8}$, or 0.03 %.
+# as often. Suppose that failures come independently of each other, on average one in three hours. Then a run of $t$
+# hours has no failure with the probability $e^{-t/3}$. For three hours, this is $e^{-1}$, or 37 %. For a day, it is
+# $e^{-8}$, or 0.03 %.
 #
 # ### How often should you save?
 #
@@ -158,11 +159,11 @@ for minutes in (1, 5, 10, 15, 30, 60):
 # ### Going on without the dead worker
 #
 # **Elastic** training goes on without the dead worker. After every few updates, each worker copies its state into
-# memory: the weights, the optimizer's state, and which images are done. Without the first, the training would begin
-# anew. Without the second, the first steps would be too long or too short. Without the third, some images would be used
-# twice, and a schedule that counts them would fall too late. This is called a **commit**. When a worker dies, the
-# others go back to the last commit. Each gets a new rank, and `hvd.size()` is smaller now. Then they continue. Here are
-# the important lines of `source_code/cifar_elastic.py`:
+# memory. This is called a **commit**. The state has three parts. Without the weights, training would begin anew.
+# Without the optimizer's state, the first steps would have a wrong length. Without the list of the images that are
+# done, some images would be used twice, and the rate, which depends on their number, would change too late. When a
+# worker dies, the others go back to the last commit. Each gets a new rank, and `hvd.size()` is smaller now. Then they
+# continue. Here are the important lines of `source_code/cifar_elastic.py`:
 #
 #     sampler = hvd.elastic.ElasticSampler(train)
 #     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)
@@ -356,15 +357,17 @@ for link, (latency, byte_time) in links.items():
 #
 # Now take 256 images. Thousands of GPUs are worth having. Why so sudden a jump? The bytes of a worker never grow beyond
 # twice the gradient. Computing now takes longer than these bytes. So only the messages set a limit, and that is far
-# away. This gives a simple rule: **many GPUs are worth having if computing takes longer than sending twice the
-# gradient.**
+# away. This gives a simple rule, if nothing overlaps. **First ask whether computing takes longer than sending twice the
+# gradient. If not, few GPUs are worth having. If so, the messages set the limit: they must fit into the time that is
+# left.**
 #
-# Two costs are not in the formula. The first: a ring is only as fast as its slowest link, and links between hosts are
-# slower than those inside a host. So the libraries can first add up inside each host, then exchange one sum per host,
-# and then hand the result out inside each host. Fewer messages then cross the slow link. So this gains most where the
-# gradient is small and each message takes long. The second: all workers wait for the slowest one. A worker that is late
-# now and then is called a **straggler**. The more workers there are, the more often at least one of them is late. (A
-# host that is always slow can get a smaller batch. Then weigh the gradients by the counts, as in notebook 03.)
+# Two things are not in the formula. First, it knows one kind of link. In a ring over several hosts, the slow links
+# between the hosts set the pace. Some libraries, such as NCCL, can exchange in three steps. They add up inside each
+# host, then exchange one sum for each host, and then hand the result out inside each host. With $H$ hosts there are
+# then $2(H-1)$ slow messages one after the other, and not $2(K-1)$. The bytes on the slow link stay about the same. So
+# this helps most if the gradient is small. Second, all workers wait for the slowest one. A worker that is late now and
+# then is called a **straggler**. The more workers there are, the more often at least one of them is late. (A host that
+# is always slow can get a smaller batch. Then weigh the gradients by the counts, as in notebook 03.)
 #
 # Choose a network, a link and a batch. How many workers are worth having? You can also choose when the exchange runs:
 # during the backward pass (lesson 04), or after it (as in the cell above).

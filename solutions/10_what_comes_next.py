@@ -227,10 +227,11 @@ for bug, (right, wrong) in BUGS.items():
 # <details><summary>What do the names of the lines mean?</summary>
 #
 # - **Earlier.** The exchange begins while the backward pass still computes. *Stock Horovod* is Horovod as it is
-#   installed. It does this, and so does *PyTorch's DDP*. DDP collects gradients in buckets of 25 MB, and sends each
-#   bucket when it is complete. Only the last bucket cannot hide behind the backward pass. Two ways of our scripts do
-#   it, too. *Each gradient when it is ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives
-#   Horovod a whole group when it is complete.
+#   installed. It does this, and so does *PyTorch's DDP*. DDP collects gradients in groups, called buckets: the first of
+#   1 MiB, the others of up to 25 MiB. It sends each bucket when it is complete. At least the last one cannot hide
+#   behind the backward pass. On a slow link, most cannot. Two ways of our scripts do it, too. *Each gradient when it is
+#   ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives Horovod a whole group when it is
+#   complete.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
 #   values only, and where they belong. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019,
 #   arXiv:1905.13727) sends two narrow matrices in place of each large one. Their product is close to the large one.
@@ -298,8 +299,8 @@ result = saved("links", verdict=False)
 #
 # DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` it exchanges nothing. The worker
 # adds the new gradient to the one that it has. The next `backward()` outside exchanges the sum. So four batches can
-# share one exchange. (Without `no_sync()`, the result is the same, and there are four exchanges.) (Divide each loss by
-# 4 if you want the mean over the batches.) The lab measures what that brings.
+# share one exchange. Without `no_sync()`, the result is the same, but there are four exchanges. Divide each loss by 4
+# if you want the mean over the batches. The lab measures what `no_sync()` saves.
 #
 # </details>
 #

@@ -446,9 +446,9 @@ for name, told in {"with_ddp": "with the import", endings.LATE: "without it"}.it
 #   `DistributedDataParallel(net)` imports it. So import it yourself, before `init_process_group` makes the group.
 #
 # There is one more way to end badly. A worker that has ended has closed its connections. If another worker is still
-# connecting to it at that moment, this looks like a crash, or the other one waits for ever. So the programs of this lab
-# call `dist.barrier()` before the end, which waits for all workers. A training program needs no such line. Its last
-# exchange of gradients is a barrier, too.
+# connecting to it at that moment, this looks like a crash, or the other one waits until its time is over. So
+# `torchrun(...)` adds `dist.barrier()` after your function, which waits for all workers. A training program needs no
+# such line. Its exchanges of gradients have connected all workers before.
 #
 # We tried this with Gloo on CPUs only.
 #

@@ -212,8 +212,8 @@ def _c19(c19: ModuleType, runs: Runs) -> Said:
     )
     tiny = [c19._rates(runs, c19.SMALL, way) for way in ("in_turn", "prefetched")]  # measured, and predicted
     return Said(
-        f"Preparing images one by one makes training {100 * (1 - slow / fast):.0f} % slower, and prefetching wins most "
-        "of that back. A tiny network is slower than predicted.",
+        f"Images prepared one by one make training {100 * (1 - slow / fast):.0f} % slower than images kept ready. "
+        "Prefetching wins most back. A tiny network misses its prediction.",
         slow < 0.95 * fast and ahead > (slow + fast) / 2 and all(rate < 0.9 * said for rate, said in tiny),
     )
 

@@ -26,10 +26,10 @@ WORDS = {
     "depends": "It depends.",
     "no difference seen": "No difference was seen.",
 }
-BOTH_FALSE = "Your small run agrees with the full experiment: the claim is false."
+BOTH_FALSE = "Your small run does not show it, and neither does the full one below."
 SMALL = {  # A small run can show that a claim holds. It is too small to refute one.
     "holds": "Your small run shows it.",
-    "fails": "Your run is too small to show it.",
+    "fails": "Your small run does not show it. That does not refute the claim.",
     "depends": "In your small run it depends. Unfold its numbers to see on what.",
     "no difference seen": "Your small run shows no difference.",
 }

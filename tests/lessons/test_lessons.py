@@ -183,7 +183,7 @@ def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
     )
     assert shown_claims._live_verdict(small, full) == (
         f"<p><strong>Claim:</strong> {html.escape(claim.statement)}</p>"
-        "<p><strong>Your run is too small to show it.</strong> Few &amp; short.</p>"
+        "<p><strong>Your small run does not show it. That does not refute the claim.</strong> Few &amp; short.</p>"
         "<details><summary>The numbers of your run</summary><p>Claim C05, from source S0, S1. 1 &lt; 2.</p></details>"
     )
 
@@ -192,8 +192,9 @@ def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
     ("word", "full_word", "said"),
     [
         ("holds", "holds", "Your small run shows it."),
-        ("fails", "holds", "Your run is too small to show it."),
-        ("fails", "fails", "Your small run agrees with the full experiment: the claim is false."),
+        ("fails", "holds", "Your small run does not show it. That does not refute the claim."),
+        ("fails", "depends", "Your small run does not show it. That does not refute the claim."),
+        ("fails", "fails", "Your small run does not show it, and neither does the full one below."),
         ("no difference seen", "holds", "Your small run shows no difference."),
     ],
 )
