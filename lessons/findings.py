@@ -379,7 +379,7 @@ SENTENCES = (
         > _gain("stock"),
     ),
     Sentence(
-        LESSON_10, "with the same batch, no other way is much faster there.",
+        LESSON_10, "no other way that exchanges after each batch is much faster there.",
         lambda: max(_gain(way) for way in ("stock", "each", "parts", "fp16", "ddp", "powersgd", "topk")) < 1.1,
     ),
     Sentence(

@@ -56,10 +56,10 @@ import math
 print(f"ln 10 = {math.log(10):.3f}; in the first epoch: {lines[0]['train_loss']:.3f}, {lines[0]['test_accuracy']:.1%}")
 
 # %% [markdown]
-# Such a network has the loss $\ln 10$ and an accuracy of 10 %. After the first epoch, ours is already better. The loss
-# is measured on the training images, and the accuracy on the test images. Does a lower loss always mean a higher
-# accuracy? Here are two made-up networks, with two classes and five images. **Guess:** which has the lower loss, and
-# which is right more often?
+# Such a network has the loss $\ln 10$ and an accuracy of 10 %. The printed loss is a mean over the first epoch, and
+# ours is already better. The loss is measured on the training images, and the accuracy on the test images. Does a lower
+# loss always mean a higher accuracy? Here are two made-up networks, with two classes and five images. **Guess:** which
+# has the lower loss, and which is right more often?
 
 # %%
 import torch
@@ -72,8 +72,8 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 
 # %% [markdown]
 # `bold` is right more often, but its loss is higher. It is very sure and wrong about one image, and this image makes
-# the mean large. So a lower loss does not always mean a higher accuracy. The lab, notebook 12, shows five real
-# trainings in which it does not, either.
+# the mean large. So a lower loss does not always mean a higher accuracy. The lab, notebook 12, shows the same in five
+# real trainings.
 #
 # ## The script, read
 #
@@ -178,10 +178,11 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 
 
 # %% [markdown]
-# **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. The
-# dotted line is the fitted knee. Is the measured speed there about half of the limit $1/c$? (The stars are your own
-# run. Do they jump up and down? Then another program was busy, so run the cell again. The dots, the dashed line and the
-# dotted knee belong to the saved run, on another machine. The dashed line is its fitted $t_0 + cB$.)
+# **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. (Both
+# axes on the left are logarithmic, so a straight line looks bent there.) The dotted line is the fitted knee. Is the
+# measured speed there about half of the limit $1/c$? (The stars are your own run. Do they jump up and down? Then
+# another program was busy, so run the cell again. The dots, the dashed line and the dotted knee belong to the saved
+# run, on another machine. The dashed line is its fitted $t_0 + cB$.)
 
 # %%
 from lessons import live, saved
@@ -287,10 +288,10 @@ print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 
 # %% [markdown]
 # The memory may grow faster than the activations alone. The rest are tensors that live for a moment only, such as a
 # layer's output while it is computed. (A loss also holds on to the record of its computation. `backward()` frees the
-# activations in it, and a small rest stays. A sum of losses keeps the rest of each of them, so the memory grows with
-# every update. So add up the numbers `loss.item()`, and not the losses.) When memory runs out, look at the batch first.
-# Workers share out the images, and so the activations. But each worker still holds *all* the parameters, gradients and
-# averages.
+# activations in it, but not all of the record. A sum of losses holds on to the record of each loss, so the memory grows
+# with every update. So add up the numbers `loss.item()`, and not the losses.) When memory runs out, look at the batch
+# first. Workers share out the images, and so the activations. But each worker still holds *all* the parameters,
+# gradients and averages.
 #
 # ## Who sets the pace?
 #

@@ -265,9 +265,9 @@ result = saved("links", verdict=False)
 # time from the cores that compute. (With GPUs, the processor has time for these threads.)
 #
 # So the answer to your guess depends on the link. On a slow one, send fewer bytes or exchange less often. On a fast
-# one, keep the plain way: with the same batch, no other way is much faster there. And if the gradient is small, not its
-# bytes but the latency of each message takes the time. Then fewer bytes do not help. Send fewer messages, or exchange
-# less often.
+# one, keep the plain way: no other way that exchanges after each batch is much faster there. And if the gradient is
+# small, not its bytes but the latency of each message takes the time. Then fewer bytes do not help. Send fewer
+# messages, or exchange less often.
 #
 # This is speed alone. What does each technique cost?
 #
@@ -314,8 +314,9 @@ result = saved("links", verdict=False)
 # model?
 #
 # In float32 a weight has 4 bytes. Its gradient has 4, too. Adam keeps two means for each weight. Together they have 8
-# bytes. That is 16 bytes for each weight, so 112 GB. (The inputs of the layers, the **activations**, need memory as
-# well.) Horovod and DDP keep all of this on *each* worker. So more workers do not help.
+# bytes. That is 16 bytes for each weight, so 112 GB. The answer is no: this is more than 80 GB. (The inputs of the
+# layers, the **activations**, need memory as well.) Horovod and DDP keep all of this on *each* worker. So more workers
+# do not help.
 #
 # **ZeRO** divides what each worker keeps (Rajbhandari and others 2019). In PyTorch, its third stage is called FSDP, for
 # fully sharded data parallel (Zhao and others 2023). Stage 1 divides Adam's means. Stage 2 divides the gradients, too.

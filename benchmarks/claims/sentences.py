@@ -212,8 +212,8 @@ def _c19(c19: ModuleType, runs: Runs) -> Said:
     )
     tiny = [c19._rates(runs, c19.SMALL, way) for way in ("in_turn", "prefetched")]  # measured, and predicted
     return Said(
-        f"Images prepared one by one make training {100 * (1 - slow / fast):.0f} % slower than images kept ready. "
-        "Prefetching wins most back. A tiny network misses its prediction.",
+        f"Preparing images one by one makes training {100 * (1 - slow / fast):.0f} % slower. Prefetching wins most of "
+        "that back. For a tiny network, the predictions are too high.",
         slow < 0.95 * fast and ahead > (slow + fast) / 2 and all(rate < 0.9 * said for rate, said in tiny),
     )
 

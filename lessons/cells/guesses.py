@@ -63,7 +63,7 @@ def all_guesses() -> None:
     """Show all guesses of this learner beside the measured numbers, and how many of them were close."""
     found = {name: guess for name, guess in _kept().items() if name in QUESTIONS}
     if not found:
-        display(HTML("<p>You have written no guesses in the lessons.</p>"))
+        display(HTML("<p>There are no guesses of yours yet. Many lessons have a cell for one, with my_guess.</p>"))
         return
     rows = [_row(QUESTIONS[name], guess) for name, guess in found.items()]
     close = sum(_times(guess, QUESTIONS[name].truth) <= CLOSE for name, guess in found.items())
