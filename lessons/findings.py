@@ -215,6 +215,7 @@ def _minutes() -> dict[str, str]:
 
 LAB_12 = "12_lab_of_lesson_02"
 LAB_13, LAB_15, LAB_16 = "13_lab_of_lesson_03", "15_lab_of_lesson_05", "16_lab_of_lesson_06"
+LESSON_01, LESSON_02 = "01_gradient_descent_and_noise", "02_one_worker"
 LESSON_03 = "03_data_parallelism_by_hand"
 LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", "07_famous_results"
 LESSON_10 = "10_what_comes_next"
@@ -263,6 +264,14 @@ SENTENCES = (
     Sentence(
         LAB_15, "A slope steeper than -1 would show noise that was averaged away, and these runs do not show that.",
         lambda: np.mean(c15.powers(runs("C15"), "sgd")) > -1,
+    ),
+    Sentence(
+        LESSON_01, "one GPU with 256 images would already be beyond the critical batch size.",
+        lambda: np.mean(c28.finding(runs("C28")).critical) < 256,
+    ),
+    Sentence(
+        LESSON_02, "The answer is `loop`.",
+        lambda: max(runs("C19"), key=_prefetching) == "loop",
     ),
     Sentence(
         LESSON_05, "A better rate makes up for some of the missing updates, and not for all.",
@@ -387,6 +396,11 @@ SENTENCES = (
         lambda: _kept("group") < 0.5 < min(_kept("topk"), _kept("powersgd")),
     ),
 )  # fmt: skip
+
+
+def _prefetching(pipeline: str) -> float:
+    """A pipeline's speed in C19 with prefetching, divided by its speed without, over the seeds."""
+    return float(np.mean([run["prefetched"] / run["in_turn"] for run in runs("C19")[pipeline]]))
 
 
 def _kept(way: str) -> float:

@@ -95,7 +95,7 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # ## Your machine
 #
 # Nothing here needs a GPU. If you have one, one worker uses it. Several workers use it if the installation
-# (`make course`) has found NVIDIA's compiler. Its last lines say whether it has. Otherwise they stay on the CPU.
+# (`make course`) has found NVIDIA's compiler. Otherwise they stay on the CPU.
 
 # %%
 import psutil

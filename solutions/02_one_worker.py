@@ -240,9 +240,9 @@ for name, (fixed, each) in (("your machine", (t0, c)), ("the saved run", fitted(
 #
 # ## Where does the memory go?
 #
-# Each *parameter* needs memory: for the weight, for its gradient, and for the optimizer's averages (SGD with momentum
-# keeps one, a running sum of the gradients. Adam keeps two, running means of the gradients and of their squares). That
-# part is the same for every batch. Each *image* needs memory, too. For what? Here are two explanations.
+# Each *parameter* needs memory: for the weight, for its gradient, and for the optimizer's averages. SGD with momentum
+# keeps one of them, a running sum of the gradients. Adam keeps two, running means of the gradients and of their
+# squares. That part is the same for every batch. Each *image* needs memory, too. For what? Here are two explanations.
 #
 # - **The inputs of the layers.** After the loss is known, the **backward pass** computes the gradients, from the last
 #   layer to the first. The gradient of a weight needs the *input* of its layer. For example, let a layer have one

@@ -161,8 +161,8 @@ for minutes in (1, 5, 10, 15, 30, 60):
 # **Elastic** training goes on without the dead worker. After every few updates, each worker copies its state into
 # memory. This is called a **commit**. The state has three parts. Without the weights, training would begin anew.
 # Without the optimizer's state, the first steps would have a wrong length. Without the list of the images that are
-# done, some images would be used twice, and the rate, which depends on their number, would change too late. When a
-# worker dies, the others go back to the last commit. Each gets a new rank, and `hvd.size()` is smaller now. Then they
+# done, some images would be used twice. The rate depends on their number, so it would change too late. When a worker
+# dies, the others go back to the last commit. Each gets a new rank, and `hvd.size()` is smaller now. Then they
 # continue. Here are the important lines of `source_code/cifar_elastic.py`:
 #
 #     sampler = hvd.elastic.ElasticSampler(train)

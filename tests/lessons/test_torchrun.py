@@ -1,13 +1,10 @@
 """Functions of a notebook run on several workers that PyTorch's launcher starts."""
 
-import contextlib
-import os
-import signal
-import subprocess
 import sys
 
 import pytest
 
+from cifar.support.horovodrun import running
 from lessons import RunError, torchrun
 from lessons.cells.torchrun import IMPORTS, MAIN
 
@@ -75,14 +72,9 @@ def test_a_worker_without_work_ends_only_when_all_are_connected():
 
     They are forks of one process. So they start at once, and not after some seconds of imports.
     """
-    command = [sys.executable, "-c", TWENTY_STARTS]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as process:
-        try:
-            errors = process.communicate(timeout=300)[1]
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)  # workers that wait for ever end, too
-    assert process.returncode == 0, errors[-500:]
+    with running([sys.executable, "-c", TWENTY_STARTS], 8, {}) as process:
+        told, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, told[-500:]
 
 
 def test_the_error_is_that_of_the_first_worker_that_failed(capsys):

@@ -204,8 +204,7 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """The picture shows the time of each stage, and the measured and predicted rates, of the lessons' network.
 
-    The small network manages about seven times as many images a second, so its bars would make the others too short.
-    The caption has its numbers.
+    The small network is so fast that its bars would make the others too short. The caption has its numbers.
     """
     figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("images/s", ""))
     shown = {variant: found for variant, found in runs.items() if variant != SMALL}

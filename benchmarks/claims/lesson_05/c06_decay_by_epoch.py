@@ -80,8 +80,8 @@ def _lateness(runs: Runs) -> str:
     late = f"{many / one:g} times later" if one and many else "never" if one else "as late"
     rates = [runs[f"scaled-{key}"][0]["rate"][-1] for key in ("by-step", "by-epoch")]
     return (
-        f"By step, the first decay comes {late} in epochs with four workers than with one, and the last "
-        f"epoch's rate is {rates[0] / rates[1]:g} times that of the schedule by epoch."
+        f"By step, the first decay comes {late} in epochs with four workers than with one. The last epoch's rate is "
+        f"{rates[0] / rates[1]:g} times that of the schedule by epoch."
     )
 
 
