@@ -270,8 +270,18 @@ SENTENCES = (
         lambda: np.mean(c28.finding(runs("C28")).critical) < 256,
     ),
     Sentence(
-        LESSON_02, "The answer is `loop`.",
-        lambda: max(runs("C19"), key=_prefetching) == "loop",
+        LESSON_02, "The answer is `decoded`.",
+        lambda: max(runs("C19"), key=_prefetching) == "decoded",
+    ),
+    Sentence(
+        LESSON_02, "In `decoded`, preparation is the slower side.",
+        lambda: _share_of_preparation("decoded") > 0.5,
+    ),
+    Sentence(
+        LESSON_02, "In the other pipelines one of the two sides is short",
+        lambda: all(
+            min(share := _share_of_preparation(name), 1 - share) < 0.25 for name in runs("C19") if name != "decoded"
+        ),
     ),
     Sentence(
         LESSON_05, "A better rate makes up for some of the missing updates, and not for all.",
@@ -401,6 +411,11 @@ SENTENCES = (
 def _prefetching(pipeline: str) -> float:
     """A pipeline's speed in C19 with prefetching, divided by its speed without, over the seeds."""
     return float(np.mean([run["prefetched"] / run["in_turn"] for run in runs("C19")[pipeline]]))
+
+
+def _share_of_preparation(pipeline: str) -> float:
+    """The share of an image's time in C19 that its preparation takes, if the stages do not overlap."""
+    return float(np.mean([1 - run["stages"]["update"] / sum(run["stages"].values()) for run in runs("C19")[pipeline]]))
 
 
 def _kept(way: str) -> float:

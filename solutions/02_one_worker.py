@@ -279,19 +279,46 @@ for size in (1, 64, 4096):
     print(f"{size} images: gradient {tuple(layer.weight.grad.shape)}, input kept {tuple(inputs.shape)}")
 
 # %% [markdown]
-# The memory is a line, too. So we can predict the peak of a batch that your run did not have:
+# So the memory is a line, too. A fixed part belongs to the parameters, and each image adds its activations. What does
+# this mean for $K$ workers? They share out the images of a batch. For example, a network has 1,000,000 weights, and
+# each image needs 500,000 bytes of activations. One worker with Adam needs 4 · 1,000,000 · (1 + 1 + 2) bytes, which is
+# 16 MB, for weights, gradients and averages. A batch of 64 images adds 32 MB. Now let four workers share this batch.
+# Each of them has 16 images, so 8 MB of activations. **Guess:** which of the other numbers become smaller? Then write
+# the function.
 
-# %%
-each, fixed = c17.growth(memory["training"][0])
-print(f"by your line updates of 1,000 images would peak at about {(fixed + 1000 * each) / 2**20:.0f} MiB")
+
+# %% exercise="memory_on_each"
+def memory_on_each(weights: int, averages: int, activations: int, images: int, workers: int) -> float:
+    """The bytes that each worker needs for its parameters and for its share of the images."""
+    ### BEGIN SOLUTION
+    parameters = 4 * weights * (1 + 1 + averages)  # every worker has all of them
+    return parameters + activations * images / workers
+    ### END SOLUTION
+
 
 # %% [markdown]
-# The memory may grow faster than the activations alone. The rest are tensors that live for a moment only, such as a
-# layer's output while it is computed. (A loss also holds on to the record of its computation. `backward()` frees the
-# activations in it, but not all of the record. A sum of losses holds on to the record of each loss, so the memory grows
-# with every update. So add up the numbers `loss.item()`, and not the losses.) When memory runs out, look at the batch
-# first. Workers share out the images, and so the activations. But each worker still holds *all* the parameters,
-# gradients and averages.
+# Now the network of this lesson, with your own run. The run's line says what an image adds to the peak. Take that as
+# the activations. The line also has a fixed part. Does your function account for it?
+
+# %%
+weights = memory["training"][0]["weights"] // 4  # this entry is in bytes
+each, fixed = c17.growth(memory["training"][0])
+print(f"{weights:,} weights, {each / 2**20:.2f} MiB for an image, {fixed / 2**20:.0f} MiB fixed")
+for workers_now in (1, 4, 16):
+    needed = memory_on_each(weights, 2, round(each), 1024, workers_now) / 2**20
+    print(f"1,024 images, {workers_now} workers: {needed:.0f} MiB on each")
+print(f"without any image: {memory_on_each(weights, 2, round(each), 0, 1) / 2**20:.0f} MiB")
+
+# %% [markdown]
+# More workers need less memory each, but only for the images. Each worker still holds *all* the weights, gradients and
+# averages. In this small network, they are small beside the activations. In a large language model, they are not. Then
+# more workers do not help, and notebook 10 says what does. (The fixed part of your run is larger than your function's.
+# Python and PyTorch themselves take the rest.)
+#
+# When memory runs out, look at the per-worker batch first. There is also a common mistake. A loss holds on to the
+# record of its computation. `backward()` frees the activations in it, but not all of the record. If you add up the
+# losses themselves, the sum holds on to all their records, and the memory grows with every update. So add up the
+# numbers `loss.item()`.
 #
 # ## Who sets the pace?
 #
@@ -312,22 +339,23 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # Here only two things run side by side. A second thread, a second line of work in the same process, prepares the next
 # batch: it fetches, distorts and normalises. At the same time the network computes its update. So your function gets
 # two numbers below: the time of the three preparing stages together, and the time of the update. (PyTorch's
-# `DataLoader` can use processes instead.) The experiment has four pipelines.
+# `DataLoader` can use processes instead.) The experiment has five pipelines.
 #
 # | pipeline | how the images are prepared | network |
 # | --- | --- | --- |
+# | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
 # | `vectorised` | a whole batch at a time, as in the scripts | the lessons' |
 # | `loop` | image by image in Python, as a data set class with `__getitem__` does | the lessons' |
-# | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
+# | `decoded` | as `vectorised`, but each image is fetched from a JPEG file of 224 × 224 pixels | the lessons' |
 # | `loop small network` | image by image in Python | hardly more than nothing |
 #
 # `cached` shows the network the same version of each image in every epoch, so the network can learn it by heart.
+# `decoded` is like training on photographs: a file has to be decoded and made smaller before one has an image.
 # **Guess:** which pipeline gains most from prefetching, in per cent?
 #
-# **What to look at:** on the left, which colour is widest in each bar. On the right, each pipeline has two bars,
-# without and with prefetching. A bar is the measured speed. A diamond is the speed predicted from the stages. Does each
-# bar end at its diamond? (The figure shows our saved runs. The small network is left out, because its bars would make
-# the others too short. The caption has its numbers.)
+# **What to look at:** on the left, which side is longer in each bar: the update, or the three preparing stages? On the
+# right, each pipeline has two bars, without and with prefetching. A bar is the measured time. A diamond is the time
+# predicted from the stages on the left. Does each bar end at its diamond? (The figure shows our saved runs.)
 
 # %%
 stages = live("C19", device=device, seed=seed)
@@ -336,9 +364,12 @@ stages = live("C19", device=device, seed=seed)
 _ = saved("C19", own=False)
 
 # %% [markdown]
-# The answer is `loop`. Prefetching can hide only the shorter of the two sides. In `loop`, much preparation hides behind
-# a long update. In `vectorised` and `cached` there is little to hide. In `loop small network` there is almost no update
-# to hide behind. Now predict your own machine's rates:
+# The answer is `decoded`. Prefetching can hide only the shorter of the two sides. In `decoded` both sides are long, so
+# the whole update hides behind the decoding. In the other pipelines one of the two sides is short, so there is little
+# to hide. (At most, prefetching doubles the speed. It does so if both sides are equally long.)
+#
+# In `decoded`, preparation is the slower side. **Guess:** what would it gain from a GPU on which an update takes no
+# time? Look at the figure, and then predict your own machine's rates:
 
 # %%
 for arm, (run, *_) in stages.items():
@@ -353,7 +384,8 @@ for arm, (run, *_) in stages.items():
 # saved runs this fits within a few per cent for the lessons' network. For the small network the predictions are too
 # high. Its stages are so short that the time between them counts. Two rules follow.
 #
-# - **Measure the stages before you change one.** If the preparation is the slower side, a faster network gains nothing.
+# - **Measure the stages before you change one.** With prefetching, `decoded` gains nothing from a faster network or
+#   from a GPU: the decoding takes as long as before. It gains from faster decoding, or from more threads that decode.
 # - **Vectorise first, prefetch second.** In the figure, `loop` with prefetching is as fast as `vectorised`, but it
 #   needs a second core. Prefetching hides work. It does not remove it. With as many workers as cores, no core is free.
 #   Then the thread slows the network down by as much time as it saves. That is one reason why the course's scripts do
@@ -366,7 +398,8 @@ for arm, (run, *_) in stages.items():
 # - A loss of $\ln 10$ is what a network without any knowledge has.
 # - $t = t_0 + cB$: below the knee $t_0/c$, most of an update is the fixed part $t_0$. Far above it, a larger batch is
 #   hardly faster.
-# - Activations need memory for each image. Weights, gradients and averages need the same for any batch.
+# - Activations need memory for each image, and workers share the images. Weights, gradients and averages need the same
+#   for any batch, on every worker.
 # - In turn, the times of the stages add up. With prefetching, the slower side sets the pace, if a core is free.
 #
 # The lines to keep:

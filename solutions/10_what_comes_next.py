@@ -220,7 +220,7 @@ for bug, (right, wrong) in BUGS.items():
 #
 # In the next experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one
 # computer, as in lesson 09. Their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each panel, **one group**, is
-# the plain way: all gradients are exchanged at once, after the backward pass. The black line, **no exchange**, is there
+# the plain way: all gradients are exchanged at once, after the backward pass. The grey band, **no exchange**, is there
 # for comparison: each worker trains a network of its own. Each panel has one of the three answers: begin earlier, send
 # fewer bytes, or exchange less often. You need not know each line to see what they have in common.
 #
@@ -229,9 +229,7 @@ for bug, (right, wrong) in BUGS.items():
 # - **Earlier.** The exchange begins while the backward pass still computes. *Stock Horovod* is Horovod as it is
 #   installed. It does this, and so does *PyTorch's DDP*. DDP collects gradients in groups, called buckets: the first of
 #   1 MiB, the others of up to 25 MiB. It sends each bucket when it is complete. At least the last one cannot hide
-#   behind the backward pass. On a slow link, most cannot. Two ways of our scripts do it, too. *Each gradient when it is
-#   ready* gives each gradient to Horovod at once. *Four groups, overlapped* gives Horovod a whole group when it is
-#   complete.
+#   behind the backward pass. On a slow link, most cannot.
 # - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
 #   values only, and where they belong. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019,
 #   arXiv:1905.13727) sends two narrow matrices in place of each large one. Their product is close to the large one.
@@ -246,8 +244,9 @@ from lessons import all_guesses, saved
 result = saved("links", verdict=False)
 
 # %% [markdown]
-# First look at the black line. These workers exchange nothing, so it should be flat. But other programs were busy at
-# times, and there is one run of each kind. So believe large differences only.
+# First look at the grey band. These workers exchange nothing, so the link should not matter, and the band should be
+# narrow. But other programs were busy at times, and there is one run of each kind. So believe only differences that are
+# larger than the band.
 #
 # Now look at the slow links. Which lines differ most from the plain way? The drawing shows why. It has four batches on
 # a link on which an exchange takes three times as long as computing. Grey boxes compute, and purple boxes are
@@ -279,21 +278,53 @@ result = saved("links", verdict=False)
 # | larger batch, several batches | most of the exchanges | the global batch grows: lessons 05 and 06 |
 # | local updates | most of the exchanges | the weights differ until they are averaged, which may cost accuracy |
 #
-# **Your turn.** What do you advise these three? Decide before you open the answers.
-#
-# - A. Four GPUs in one host, joined by fast links.
-# - B. Two hosts on a link of 100 Mbit/s. The global batch is far below the critical batch size.
-# - C. The same two hosts, but the global batch must not grow.
-#
-# <details><summary>The answers</summary>
-#
-# - A. Nothing special. Take the library as it is.
-# - B. A larger batch, or several batches for each exchange. Below the critical batch size this costs hardly any images
-#   (notebook 01).
-# - C. Fewer bytes: float16 first, because its gradient is nearly exact. If that is not enough, top-k or PowerSGD. Then
-#   compare the accuracy over several seeds.
-#
-# </details>
+# So the first thing to try depends on four things: how long the worker computes, how long the messages' latency and
+# their bytes take, and whether the global batch may grow. (Below the critical batch size, a larger batch costs hardly
+# any images; see notebook 01.) Write this choice as a function. It is a rule of thumb: it says what to try first, and
+# then you measure.
+
+
+# %% exercise="what_helps"
+def what_helps(computing: float, latency: float, sending: float, may_grow: bool) -> str:
+    """What to try first, by the seconds of computing, of the messages' latency, and of sending their bytes."""
+    ### BEGIN SOLUTION
+    exchange = latency + sending
+    if exchange <= 0.1 * computing:
+        return "the plain way"
+    if exchange <= computing:
+        return "begin earlier"
+    if may_grow:
+        return "larger batch"
+    return "fewer messages" if latency > sending else "fewer bytes"
+    ### END SOLUTION
+
+
+# %% [markdown]
+# **Guess before you run the cell:** what does your function advise in these five cases? Four workers train the network
+# of the figure, with 16 images each. By the figure, an update without exchange takes about 90 ms: 64 images, at about
+# 700 images/s. By the cost model of lesson 09, each worker sends 1.5 times the bytes of the gradient, in six messages.
+
+# %%
+from benchmarks.speed.loop import gradient_bytes
+
+sent = 1.5 * gradient_bytes("resnet9")
+cases = {  # latency of a message in seconds, bytes per second, whether the global batch may grow
+    "one host, 10 Gbit/s": (50e-6, 10e9 / 8, True),
+    "two hosts, 1 Gbit/s": (50e-6, 1e9 / 8, True),
+    "two hosts, 100 Mbit/s": (50e-6, 0.1e9 / 8, True),
+    "two hosts, 100 Mbit/s, and the global batch must not grow": (50e-6, 0.1e9 / 8, False),
+    "four continents, 1 Gbit/s, and the global batch must not grow": (0.1, 1e9 / 8, False),
+}
+for case, (message, rate, may_grow) in cases.items():
+    latency, sending = 6 * message, sent / rate
+    print(f"{case}: {1000 * latency:.1f} ms of latency, {1000 * sending:.0f} ms of sending")
+    print(f"    {what_helps(0.09, latency, sending, may_grow)}")
+
+# %% [markdown]
+# Compare this with the figure. The second case is near the border: there, the lines of the figure lie close together,
+# too. In the fourth case, try float16 first, because its gradient is nearly exact. If that is not enough, try top-k or
+# PowerSGD, and compare the accuracy over several seeds. In the last case the workers could exchange less often, too,
+# as with local updates. Then compare the accuracy as well.
 #
 # <details><summary>How do you add the gradients of four batches with DDP?</summary>
 #

@@ -22,21 +22,23 @@ from benchmarks.experiment.dataset import data
 from benchmarks.experiment.intervals import deviation, paired
 from benchmarks.experiment.plots import BLUE, BROWN, GREY, LIGHT, YELLOW, counted, panels
 from benchmarks.instruments.step_timing import Stepper, finish, seconds
+from benchmarks.methods.jpeg_files import JpegFiles, as_jpeg
 from cifar.data import Split, augment, normalise, shuffle
 from cifar.support import palette
 from cifar.support.environment import cores
 
 NEAR = 0.8  # a ratio of rates from 0.8 to 1 / 0.8 is near: queues, Python's lock and shared memory explain the rest
 MATTERS = 1.1  # a pipeline matters if it changes the rate of the same network at least by this factor
-SMALL = "loop small network"  # a network that is hardly more than nothing
+DECODED = "decoded"  # each image is a file that has to be decoded
 Batch = tuple[Tensor, Tensor]  # images and labels
+Images = Split | JpegFiles
 
 
 @dataclass(frozen=True)
 class Pipeline:
     """The three functions that prepare a batch: its images are fetched, augmented and normalised."""
 
-    fetch: Callable[[Split, Tensor], Tensor]
+    fetch: Callable[[Images, Tensor], Tensor]
     augment: Callable[[Tensor], Tensor]
     normalise: Callable[[Tensor], Tensor]
 
@@ -46,11 +48,11 @@ def _each(change: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
     return lambda images: torch.cat([change(image) for image in images.split(1)])
 
 
-def _fetch(split: Split, indices: Tensor) -> Tensor:
+def _fetch(split: Images, indices: Tensor) -> Tensor:
     return split.batch(indices)[0]
 
 
-def _fetch_each(split: Split, indices: Tensor) -> Tensor:
+def _fetch_each(split: Images, indices: Tensor) -> Tensor:
     return torch.cat([split.batch(index)[0] for index in indices.split(1)])
 
 
@@ -65,7 +67,8 @@ VARIANTS = {
     "cached": (CACHED, None),
     "vectorised": (VECTORISED, None),
     "loop": (LOOP, None),
-    SMALL: (LOOP, lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))),
+    DECODED: (VECTORISED, None),
+    "loop small network": (LOOP, lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))),
 }
 
 
@@ -98,6 +101,8 @@ def _measured(variant: str, seed: int, split: Split, device: torch.device, setti
     pipeline, build = VARIANTS[variant]
     if pipeline is CACHED:
         split = Split(split.name, normalise(augment(split.images)), split.labels)
+    if variant == DECODED:
+        split = as_jpeg(split)
     step = Stepper(device, build() if build else None)
     parts = shuffle(len(split), seed, 0).split(settings["batch"])
     prepare, alone = partial(_prepare, pipeline, split, device), (parts[0], device, settings["repeats"])
@@ -109,14 +114,14 @@ def _measured(variant: str, seed: int, split: Split, device: torch.device, setti
     return {"batch": settings["batch"], "stages": {name: (before[name] + after[name]) / 2 for name in before}} | rates
 
 
-def _prepare(pipeline: Pipeline, split: Split, device: torch.device, indices: Tensor) -> Batch:
+def _prepare(pipeline: Pipeline, split: Images, device: torch.device, indices: Tensor) -> Batch:
     images = pipeline.normalise(pipeline.augment(pipeline.fetch(split, indices)))
     images = images.contiguous(memory_format=torch.channels_last)
     return images.to(device), split.labels[indices].to(device)
 
 
 def _stages(
-    pipeline: Pipeline, step: Stepper, split: Split, indices: Tensor, device: torch.device, repeats: int
+    pipeline: Pipeline, step: Stepper, split: Images, indices: Tensor, device: torch.device, repeats: int
 ) -> dict[str, float]:
     """The median seconds of each stage for one batch."""
     fetched = pipeline.fetch(split, indices)
@@ -202,23 +207,20 @@ def judge(runs: Runs) -> Verdict:
 
 
 def picture(runs: Runs) -> Picture:
-    """The picture shows the time of each stage, and the measured and predicted rates, of the lessons' network.
-
-    The small network is so fast that its bars would make the others too short. The caption has its numbers.
-    """
-    figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("images/s", ""))
-    shown = {variant: found for variant, found in runs.items() if variant != SMALL}
-    _draw_stages(left, shown)
-    _draw_rates(right, shown)
-    right.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
+    """The picture shows the time of each stage, and the measured and predicted times of the whole pipelines."""
+    figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("time for one image (ms)", ""))
+    _draw_stages(left, runs)
+    _draw_wholes(right, runs)
+    right.set(xlim=left.get_xlim(), yticklabels=[])  # both panels have the same pipelines and the same scale
     listed = "; ".join(
         f"{variant}: {_rates(runs, variant, 'in_turn')[0]:.0f} and {_rates(runs, variant, 'prefetched')[0]:.0f}"
         for variant in runs
     )
     return Picture(
         figure,
-        "Left, stacked bars of the stages' times for one image, one bar for each pipeline. Right, bars of images a "
-        f"second in turn and prefetched, diamonds where the stages' times predict them. {listed}.",
+        "Left, stacked bars of the stages' times for one image, one bar for each pipeline. Right, bars of the time "
+        "that the whole pipeline takes for one image, in turn and prefetched, and diamonds where the stages predict "
+        f"it. In images a second: {listed}.",
         f"Images a second in turn and prefetched, {counted(len(runs['loop']), 'run')}: {listed}. Diamonds: predicted "
         "from the stages, as their sum in turn, as the slower side when prefetched. A black line is one standard "
         "deviation to each side.",
@@ -242,17 +244,19 @@ def _draw_stages(ax, runs: Runs) -> None:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8)
 
 
-def _draw_rates(ax, runs: Runs) -> None:
+def _draw_wholes(ax, runs: Runs) -> None:
     places = np.arange(len(runs))
     for shift, name, colour in ((-0.2, "in_turn", LIGHT), (0.2, "prefetched", BLUE)):
-        measured, theory = zip(*(_rates(runs, variant, name) for variant in runs), strict=True)
-        spread = [deviation([run[name] for run in found]) for found in runs.values()]
-        ax.barh(places + shift, measured, 0.4, xerr=spread, color=colour, label=name.replace("_", " "))
+        measured = [[1000 / run[name] for run in found] for found in runs.values()]
+        theory = [np.mean([1000 / predicted(run, name == "prefetched") for run in found]) for found in runs.values()]
+        ax.barh(
+            places + shift, [np.mean(times) for times in measured], 0.4, xerr=[deviation(times) for times in measured],
+            color=colour, label=name.replace("_", " "),
+        )  # fmt: skip
         ax.plot(theory, places + shift, "D", linestyle="", color=BROWN, label="predicted" if shift > 0 else None)
     ax.set_yticks(places, list(runs))
-    ax.margins(x=0.12)
-    ax.set_xlim(left=0)
     ax.invert_yaxis()
+    ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize=8)
 
 
 CLAIM = Claim(

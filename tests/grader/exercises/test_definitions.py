@@ -27,12 +27,8 @@ from tests.conftest import REPOSITORY
 
 KEYS = [f"key {number}" for number in range(12)]
 COMPARED = [id for id in exercises.ids() if isinstance(exercises.get(id), Compared)]
-UNCITED = {
-    "step_time",
-    "pipeline_rate",
-    "updates_made",
-    "worth_having",
-}  # These exercises are arithmetic that needs no paper.
+# These exercises are arithmetic that needs no paper.
+UNCITED = {"memory_on_each", "pipeline_rate", "share_lost", "step_time", "updates_made", "what_helps", "worth_having"}
 MISTAKES = [(id, mistake.name) for id in COMPARED for mistake in exercises.get(id).mistakes]
 
 
@@ -119,6 +115,8 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("step_time", "first and last", [1, 0, 0]),
         ("pipeline_rate", "never overlapped", [1, 0, 1]),
         ("pipeline_rate", "exchanged", [0, 0, 1]),
+        ("memory_on_each", "all images", [1, 0]),
+        ("memory_on_each", "without averages", [0.33, 0.67]),
         ("traffic", "broadcast once", [0, 2, 1]),
         ("traffic", "one phase", [1, 0, 1]),
         ("traffic", "to itself", [0, 0, 0]),
@@ -142,10 +140,15 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("worth_having", "one too many", [0, 0, 0.33]),
         ("worth_having", "messages alone", [1, 0, 0.67]),
         ("worth_having", "never agreeing", [1, 0, 1]),
+        ("share_lost", "one worker", [1, 0]),
+        ("share_lost", "a whole interval", [0, 0]),
         ("bytes_on_each", "all divided", [1, 0, 1]),
         ("bytes_on_each", "weights first", [1, 0, 1]),
         ("bytes_on_each", "one stage early", [0, 0, 1]),
         ("bytes_on_each", "one stage late", [1, 0, 0]),
+        ("what_helps", "without latency", [1, 0.5, 0.5, 1]),
+        ("what_helps", "always larger", [1, 1, 1, 0]),
+        ("what_helps", "always bytes", [1, 1, 1, 0.5]),
     ],
 )
 def test_a_mistake_costs_its_own_points(id: str, name: str, points: list[float]):
