@@ -90,9 +90,15 @@ print((SOURCE / "cifar_single.py").read_text())
 # | lines | what they do |
 # | --- | --- |
 # | `args` to `manual_seed` | options, the device, and the seed: equal seeds give equal first weights |
-# | `train, test` to `scheduler` | the data, the network, the optimizer, and a schedule of the learning rate (here constant) |
+# | `train, test` to `scheduler` | the data, the network, the optimizer, which makes the steps, and a scheduler |
 # | the loop | one shuffle an epoch, one update a batch, one line in `metrics.jsonl` |
 # | `save` | writes the weights; a stopped program leaves no incomplete file |
+#
+# The scheduler sets the learning rate of each update. Here it is always the same. `count_correct` counts the test
+# images that the network classifies correctly. For this it calls `net.eval()`, so that each part of the network behaves
+# as in use and not as in training. (Batch normalisation, for one, would otherwise make an answer depend on the other
+# images of the batch.) It also works under `torch.no_grad()`, so that nothing is kept for a gradient. `train_epoch`
+# sets the network back by `net.train()`.
 #
 # ### The data
 #
@@ -134,17 +140,21 @@ print(inspect.getsource(train_epoch))
 # - `batches` cuts the order into pieces, and fetches the images of each piece.
 # - `augment` distorts these images: it shifts and mirrors them at random.
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
-# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. The sum of all gradients
-#   so far grows, and soon the steps are far too long. (Sometimes one wants to add. Four calls of `backward()` and one
-#   step are an update with a batch four times as large, if each loss is divided by four. Only batch normalisation
-#   (notebook 06) still sees each part by itself.)
+# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. Then each step follows
+#   the sum of all gradients so far. When the weights reach the bottom of a valley, the old gradients still push, so the
+#   weights run up the other side. The loss swings, and the noise of the batches makes the swings wider. A lower rate
+#   only makes them slower. (Sometimes one wants to add. Four calls of `backward()` and one step are an update with a
+#   batch four times as large, if each loss is divided by four. Only batch normalisation still sees each part by
+#   itself.)
 # - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
 #
-# `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait` does nothing with one
-# worker (notebook 04), and `lane` tells the live view what happens. The network is a small ResNet: some layers of
-# convolutions, each of which looks for patterns in a small window of the image, and short cuts around them.
-# `norm=no_norm` means no batch normalisation (notebook 06). The experiments below use the same network with batch
-# normalisation.
+# Three names are left. `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait`
+# does nothing with one worker. `lane` moves the boxes that you saw while the script ran.
+#
+# The network is a small ResNet: some layers of convolutions, each of which looks for patterns in a small window of the
+# image, and short cuts around them. Most networks of this kind also have **batch normalisation**. It gives the numbers
+# between two layers mean 0 and deviation 1, over the images of the batch. Notebook 06 explains it. The script leaves it
+# out, by `norm=no_norm`. The measurements below use the same network with it.
 
 # %% [markdown]
 # ## How long does an update take?
@@ -315,10 +325,10 @@ print(f"without any image: {memory_on_each(weights, 2, round(each), 0, 1) / 2**2
 # more workers do not help, and notebook 10 says what does. (The fixed part of your run is larger than your function's.
 # Python and PyTorch themselves take the rest.)
 #
-# When memory runs out, look at the per-worker batch first. There is also a common mistake. A loss holds on to the
-# record of its computation. `backward()` frees the activations in it, but not all of the record. If you add up the
-# losses themselves, the sum holds on to all their records, and the memory grows with every update. So add up the
-# numbers `loss.item()`.
+# When memory runs out, first look at how many images each worker has in an update. There is also a common mistake. For
+# the backward pass, PyTorch records how a loss was computed, and the loss holds on to this record. `backward()` frees
+# the activations in it, but not all of the record. If you add up the losses themselves, the sum holds on to all their
+# records, and the memory grows with every update. So add up the numbers `loss.item()`.
 #
 # ## Who sets the pace?
 #
@@ -345,7 +355,7 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # | --- | --- | --- |
 # | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
 # | `vectorised` | a whole batch at a time, as in the scripts | the lessons' |
-# | `loop` | image by image in Python, as a data set class with `__getitem__` does | the lessons' |
+# | `loop` | image by image in Python, as many programs do it | the lessons' |
 # | `decoded` | as `vectorised`, but each image is fetched from a JPEG file of 224 × 224 pixels | the lessons' |
 # | `loop small network` | image by image in Python | hardly more than nothing |
 #

@@ -101,7 +101,7 @@ compare("four_workers", my_guess)
 # ### When this does not hold
 #
 # With two workers no difference was seen at equal epochs. A difference may exist, but it is smaller than the spread of
-# these runs. (The two GPUs of the story had another network and another recipe.) With a constant rate, the runs differ
+# these runs. (The two GPUs of the story had another network and other settings.) With a constant rate, the runs differ
 # more from seed to seed. The folded part below the figure has the numbers.
 #
 # <details><summary>How was this measured?</summary>
@@ -190,18 +190,27 @@ result = saved("C20", verdict=False)
 #
 # ### Why the best rate stops growing
 #
-# Think of a valley whose bottom is at 0, with the loss $\frac12 h x^2$ at the distance $x$. The larger $h$ is, the
-# steeper are its sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the distance
-# from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$, each
-# step lands farther away, on the other side. So even without noise there is a best rate, $1/h$. Call it $\eta_{\max}$.
+# Think of a valley whose bottom is at 0, with the loss $\frac12 h x^2$ at the distance $x$. The larger the curvature
+# $h$ is, the steeper are its sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the
+# distance from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$,
+# each step lands farther away, on the other side. So even without noise there is a best rate, $1/h$. Call it
+# $\eta_{\max}$. (A network has many directions. The steepest one decides which rates are too high. In many networks it
+# is steeper at the start than later. That is one reason why notebook 06 begins with low rates.)
 #
-# A gradient of few images is noisy. A step then goes partly in a wrong direction, and the longer it is, the more it
-# does harm. So with noise the best rate is lower. Let $\mathcal B$ be the critical batch size of notebook 01, beyond
-# which more images hardly improve an update. In such a valley, the best rate for one step is the following. (A box of
-# notebook 01, "Where do the formulas come from?", derives it.)
+# A gradient of few images is noisy. Let $\sigma^2$ be the variance of one image's gradient. In a batch it is
+# $\sigma^2 / B$ (notebook 01), and a step multiplies it by $\eta^2$. So after a step, the mean squared distance from
+# the bottom is
 #
-# $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B} $$
+# $$ (1 - \eta h)^2 x^2 + \eta^2 \sigma^2 / B. $$
 #
+# The first part is smallest at the rate $1/h$, and the second part at 0. The best rate lies between them. Set the
+# derivative to 0: $-2 h (1 - \eta h) x^2 + 2 \eta \sigma^2 / B = 0$. Solve this for $\eta$:
+#
+# $$ \eta(B) = \frac{h x^2}{h^2 x^2 + \sigma^2 / B} = \frac{\eta_{\max}}{1 + \mathcal B / B}, \qquad
+# \mathcal B = \frac{\sigma^2}{(h x)^2}. $$
+#
+# So $\mathcal B$ is the variance of one image's gradient, divided by the squared gradient. That is the noise scale of
+# notebook 01. By its theory, it is also the critical batch size, beyond which more images hardly improve an update
 # (McCandlish et al. 2018, arXiv:1812.06162). Take $\mathcal B = 64$:
 #
 # | batch | 1 | 2 | 64 | 640 |
@@ -238,9 +247,9 @@ result = saved("C20", verdict=False)
 # A run with four times the batch has only a quarter of the updates. So each update should go four times as far. Adam
 # divides each step by the usual size of the gradient. Suppose this size is mostly noise. The noise of a mean falls with
 # the square root of the batch. So with four times the batch, the size is half as large, and at the same rate Adam
-# already goes twice as far in the direction that matters. We need four times as far, so we also double the rate. Two is
-# the square root of four. (Malladi et al. 2022, arXiv:2205.10287, derive this, and they change Adam's other constants
-# as well.)
+# already goes twice as far in the direction of the true gradient. We need four times as far, so we also double the
+# rate. Two is the square root of four. (Malladi et al. 2022, arXiv:2205.10287, derive this, and they change more than
+# the rate.)
 #
 # </details>
 #
@@ -295,6 +304,11 @@ for name, parts in (("shards of one shuffle", sharded), ("no sharding, equal see
 # by 10 after 10 epochs. But a program counts updates. For one worker, 10 epochs are 7,820 updates of 64 images. So
 # somebody wrote `if update == 7820`. Now four workers run this program. In which epoch does the rate fall? In the
 # fortieth, if there is one.
+#
+# Smooth schedules suffer from this, too. A **cosine** schedule multiplies the rate by
+# `(1 + math.cos(math.pi * s)) / 2`, where `s` is the part of the run that is done. It begins with 1, and ends with 0.
+# If `s` is counted with one worker's updates, a run with four workers ends at `s = 1/4`. There the rate is still 85 %
+# of the first one. So the calm end of the run, with low rates and little noise, never comes.
 #
 # So write schedules in epochs. Let the program compute the updates from the global batch.
 

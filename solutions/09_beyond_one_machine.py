@@ -66,18 +66,22 @@ show_records()
 #
 #     horovodrun -np 4 -H alpha:2,beta:2 python train.py
 #
-# The launcher logs in to each host by `ssh`. Three things must be right:
+# The launcher logs in to each host by `ssh`, the usual program for commands on another computer. Three things must be
+# right:
 #
-# - You need an `ssh` key, because the launcher cannot type a password.
-# - The program, the environment and the data are at the same path on each host.
-# - The hosts reach each other over the network, and no firewall blocks the way.
+# - You need an `ssh` key, a file that stands for a password, because the launcher cannot type one.
+# - The program, Python with its packages, and the data are at the same path on each host, in the same versions.
+# - The hosts reach each other over the network, and no firewall (a program that refuses connections) blocks the way.
 #
-# From alpha, `ssh beta ls /home/me/train.py` tests the key and the program. It must print the path, and ask for nothing.
+# From alpha, `ssh beta ls /home/me/train.py` tests the key and the program. It must print the path, and ask for
+# nothing.
 #
-# If a run stands still at its start, test with a tiny program that prints its rank and sums one number. If it prints
-# and does not sum, the workers cannot reach each other. Often a firewall blocks them, or a host's name belongs to
-# another network card. (`getent hosts beta` shows the address of a name. With `--network-interface eth0`, you choose
-# the card yourself.)
+# If a run stands still at its start, test with a tiny program that prints its rank and the versions of its libraries,
+# and then sums one number. If some ranks print nothing, their workers have not found each other in `hvd.init()`. If all
+# print and nothing is summed, the gradients do not get through. In both cases look at three things. A firewall may
+# block the way: `python -m http.server 8000` on beta and `curl beta:8000` on alpha show whether a connection is
+# possible. A host's name may belong to another network card: `getent hosts beta` shows the address of a name, and with
+# `--network-interface eth0` you choose the card yourself. Or the printed versions differ.
 #
 # You probably have one computer. Linux can make several hosts of it. It gives a group of processes its own network
 # card, its own host name and its own list of processes. Containers are made in the same way. The next cell makes two
@@ -170,9 +174,9 @@ for count in (64, 16_384):
 # $$\sqrt{2 \cdot \text{writing} \cdot \frac{\text{between}}{\text{workers}}}$$
 #
 # (Young 1974, Communications of the ACM 17(9)). For 64 GPUs, this is 3.6 hours. For 16,384, it is 14 minutes. Then
-# about 7 % of the time is lost. (The makers of Llama 3 report that more than 90 % of the time was useful. The 30 seconds
-# are our guess.) With ten times as many GPUs, more than a fifth would be lost. Such runs need a faster way to keep
-# their state, or a way to go on without the worker that failed.
+# about 7 % of the time is lost. (The makers of Llama 3 report that more than 90 % of the time was useful. The 30
+# seconds are our guess.) With ten times as many GPUs, more than a fifth would be lost. Such runs need a faster way to
+# keep their state, or a way to go on without the worker that failed.
 #
 # <details><summary>Your own program fails once a day, and a checkpoint takes 2 minutes. How often should it write
 # one?</summary>
@@ -186,9 +190,19 @@ for count in (64, 16_384):
 # **Elastic** training goes on without the dead worker. After every few updates, each worker copies its state into
 # memory. This is called a **commit**. The state has three parts. Without the weights, training would begin anew.
 # Without the optimizer's state, the first steps would have a wrong length. Without the list of the images that are
-# done, some images would be used twice. The rate depends on their number, so it would change too late. When a worker
-# dies, the others go back to the last commit. Each gets a new rank, and `hvd.size()` is smaller now. Then they
-# continue. Here are the important lines of `source_code/cifar_elastic.py`:
+# done, some images would be used twice. The schedule of the rate counts these images, so the rate would change too
+# late.
+#
+# When a worker dies, the exchange fails in the others. Horovod turns this into an exception, and they go back to the
+# last commit. Each gets a new rank, and `hvd.size()` is smaller now. Rank 0 sends its state to all others, so a new
+# worker gets the weights, too. Then they continue. In the program, four things are new:
+#
+# - a **sampler**, which decides which images a worker takes next, and remembers those that are done;
+# - an object for the state, which is copied at each commit;
+# - a function that Horovod calls after each change of the workers, so that the sampler divides what is left;
+# - a mark on the training function, `@hvd.elastic.run`, which catches the exception and calls the function again.
+#
+# Here are the important lines of `source_code/cifar_elastic.py`:
 #
 #     sampler = hvd.elastic.ElasticSampler(train)
 #     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)

@@ -27,7 +27,7 @@
 # ## The same in PyTorch's own words
 #
 # PyTorch brings `DistributedDataParallel` (DDP; Li and others 2020, arXiv:2006.15704), launched by `torchrun`. Here is
-# a whole program with Horovod. It makes ten updates on made-up data, in double precision.
+# a whole program with Horovod. It makes ten updates on made-up data, with numbers of 64 bits (double precision).
 
 # %%
 from pathlib import Path
@@ -72,7 +72,7 @@ written = Path("with_horovod.py").write_text(HOROVOD)
 # | equal start | `hvd.broadcast_parameters(...)` | done by `DistributedDataParallel(net)` |
 # | mean gradient | `hvd.DistributedOptimizer(...)`: around the optimizer | `DistributedDataParallel(net)`: around the network |
 # | a number from all | `hvd.allreduce(x)`: a mean, unless told otherwise | `dist.all_reduce(x)`: a sum, in place |
-# | one writer | `if hvd.rank() == 0:` | `if dist.get_rank() == 0:` |
+# | one writer | `if hvd.rank() == 0:` | `if dist.get_rank() == 0:`, and save `net` (which is `wrapped.module`) |
 # | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
 #
 # (`LOCAL_RANK` is a variable of the environment that `torchrun` sets.)
@@ -162,9 +162,11 @@ print(f"ours: relative difference {distance(weight_in('ddp.pt'), weight_in('horo
 # workers the difference can be exactly 0, because a + b and b + a are equal. With more workers, the libraries may add
 # the gradients in another order. Then a last digit differs.
 #
-# Two differences are easy to miss. `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum. (For gradients,
-# DDP takes the mean, as Horovod does.) And `DistributedSampler` **pads**: if the images cannot be divided evenly, it
-# repeats some of them. A test accuracy is then slightly wrong, unless you count each image once.
+# Three differences are easy to miss. `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum. (For
+# gradients, DDP takes the mean, as Horovod does. So you scale the learning rate as before.) DDP makes the weights equal
+# at the start, but not the optimizer's state. After a restart, each worker has to load it from the checkpoint. And
+# `DistributedSampler` **pads**: if the images cannot be divided evenly, it repeats some of them. A test accuracy is
+# then slightly wrong, unless you count each image once.
 #
 # <details><summary>More rows of the table, for your own program</summary>
 #
@@ -172,7 +174,7 @@ print(f"ours: relative difference {distance(weight_in('ddp.pt'), weight_in('horo
 # | --- | --- | --- |
 # | batch norm's running statistics | averaged by you | worker 0's buffers are sent at each forward pass |
 # | shards | your indices, or `DistributedSampler` | `DistributedSampler`, with `set_epoch` for a new shuffle |
-# | uneven batches | `hvd.join()` at the end of the epoch | `with wrapped.join():` |
+# | workers with fewer batches wait for the others | `hvd.join()` at the end of the epoch | `with wrapped.join():` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #
 # (`rdzv` is short for rendezvous, the place where the workers of several hosts meet.)
@@ -221,20 +223,28 @@ for bug, (right, wrong) in BUGS.items():
 # In the next experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one
 # computer, as in lesson 09. Their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each panel, **one group**, is
 # the plain way: all gradients are exchanged at once, after the backward pass. The grey band, **no exchange**, is there
-# for comparison: each worker trains a network of its own. Each panel has one of the three answers: begin earlier, send
-# fewer bytes, or exchange less often. You need not know each line to see what they have in common.
+# for comparison: each worker trains a network of its own. Each panel has one of the three answers:
 #
-# <details><summary>What do the names of the lines mean?</summary>
-#
-# - **Earlier.** The exchange begins while the backward pass still computes. *Stock Horovod* is Horovod as it is
-#   installed. It does this, and so does *PyTorch's DDP*. DDP collects gradients in groups, called buckets: the first of
-#   1 MiB, the others of up to 25 MiB. It sends each bucket when it is complete. At least the last one cannot hide
-#   behind the backward pass. On a slow link, most cannot.
-# - **Fewer bytes.** *float16* sends half the bytes. With *the largest 1 %* (top-k), each worker sends its largest
-#   values only, and where they belong. It adds the rest to its next gradient. *PowerSGD* (Vogels and others 2019,
-#   arXiv:1905.13727) sends two narrow matrices in place of each large one. Their product is close to the large one.
+# - **Begin earlier.** *Stock Horovod*, which is Horovod as it is installed, and *PyTorch's DDP* begin the exchange
+#   while the backward pass still computes.
+# - **Fewer bytes.** *float16* sends half of the bytes. In *the largest 1 %* (**top-k**), each worker sends only its
+#   largest values. *PowerSGD* sends two narrow matrices in place of each large one.
 # - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and exchanges
 #   the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
+#
+# <details><summary>More about these ways</summary>
+#
+# - **DDP** collects gradients in groups, called buckets: the first of 1 MiB, the others of up to 25 MiB. It sends each
+#   bucket when it is complete. At least the last one cannot hide behind the backward pass. On a slow link, most cannot.
+# - **Top-k** also has to say where the values belong. A position takes 4 bytes, as a value does. So 1 % of the values
+#   is 2 % of the bytes. The workers choose different positions, so the values cannot be summed on the way: each worker
+#   gets those of all others, and with more workers these are more. What a worker does not send, it adds to its next
+#   gradient. Without this, a weight whose gradient is always small would never change.
+# - **PowerSGD** (Vogels and others 2019, arXiv:1905.13727): the product of the two narrow matrices is close to the
+#   large matrix.
+# - **Local updates.** The workers' weights drift apart, the farther the higher the rate is and the more their images
+#   differ. So measure the distance between their weights, and average more often if it grows. If the optimizer keeps
+#   averages, average these as well, or set them back. Otherwise each worker goes on in its own old direction.
 #
 # </details>
 
@@ -279,9 +289,9 @@ result = saved("links", verdict=False)
 # | local updates | most of the exchanges | the weights differ until they are averaged, which may cost accuracy |
 #
 # So the first thing to try depends on four things: how long the worker computes, how long the messages' latency and
-# their bytes take, and whether the global batch may grow. (Below the critical batch size, a larger batch costs hardly
-# any images; see notebook 01.) Write this choice as a function. It is a rule of thumb: it says what to try first, and
-# then you measure.
+# their bytes take, and whether the global batch may grow. (A larger batch costs hardly any more images as long as it is
+# below the critical batch size, notebook 01.) Write this choice as a function. It is a rule of thumb: it says what to
+# try first, and then you measure.
 
 
 # %% exercise="what_helps"

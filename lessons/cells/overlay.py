@@ -17,6 +17,7 @@ OWN = {
     "zorder": 5,
     "clip_on": False,
 }
+STARS = 8  # about so many stars on a curve, however many points it has: more would hide each other
 LEGEND = "Stars and outlines: your own small run, in the same colours."
 Points = tuple[np.ndarray, object]  # points of shape (points, 2), and their colour
 
@@ -54,7 +55,9 @@ def _draw(ax: Axes, mine: Axes) -> bool:
     bars = [bar for container in mine.containers if isinstance(container, BarContainer) for bar in container]
     limits = ax.get_xlim(), ax.get_ylim()
     for found, colour in new:
-        style = {"linestyle": ":", "linewidth": 1} if _is_curve(found) else {"linestyle": "none"}
+        style = {"linestyle": "none"}
+        if _is_curve(found):
+            style = {"linestyle": ":", "linewidth": 1, "markevery": max(1, len(found) // STARS)}
         ax.plot(*found.T, color=colour, **OWN, **style)
     outlines = [bar.get_bbox().corners()[[0, 1, 3, 2, 0]] for bar in bars]
     for outline in outlines:

@@ -151,7 +151,7 @@ def test_an_exercise_fails_is_mended_and_validates(page: Page, address: str, sho
 
 def test_the_assignment_is_graded_in_its_notebook(page: Page, address: str, learner: Path, shot: Callable):
     program = learner / "notebooks" / "my_assignment" / "train.py"
-    program.parent.mkdir()
+    program.parent.mkdir(exist_ok=True)
     program.write_text(REFERENCE.read_text())  # At this point, a learner has written this program.
     notebook = opened(page, address, "08_assignment")
     run_all(page, notebook)
