@@ -7,7 +7,9 @@ at equal epochs.
 There are two schedules. With the first, the rate is constant, and both moments are read from one run. With the second,
 the rate falls to zero. It starts at twice the constant rate, so that the mean is the same. No difference is then hidden
 by the noise of the last updates, which is smaller with a larger batch. Here each moment is the end of a separate run.
-One worker after the time that several workers took is a separate run too.
+One worker after the time that several workers took is a separate run too. So is one worker that trains four times as
+long. It sees every image as often as four workers do at equal updates, and each of its updates uses few images. If it
+ends as high as they do, then seeing the images more often is enough, and less noise is not needed.
 """
 
 import numpy as np
@@ -31,6 +33,7 @@ FALLING = {
     "falling-2-updates": (2, 1),
     "falling-4-epochs": (4, 1 / 4),
     "falling-4-updates": (4, 1),
+    "falling-1-fourfold": (1, 4),
 }
 # By number of workers: the run of one worker that takes the same time, if the exchange takes none.
 SAME_TIME = {1: "falling-1", 2: "falling-1-half", 4: "falling-1-quarter"}
@@ -43,9 +46,10 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
     size, share = (CONSTANT | FALLING)[variant]
     split, test = data(settings)
     updates = round(share * settings["epochs"] * updates_per_epoch(len(split), settings["batch_size"], 1))
+    epochs = settings["epochs"] * max(size, round(share))  # at least as many as the updates need
     recipe = Recipe(
         optimizer=lambda net: torch.optim.SGD(net.parameters(), lr=settings["rate"], momentum=0.9),
-        size=size, batch_size=settings["batch_size"], epochs=settings["epochs"] * size, max_updates=updates,
+        size=size, batch_size=settings["batch_size"], epochs=epochs, max_updates=updates,
         factor=lambda update, _: 2 * (1 - update / updates) if variant in FALLING else 1.0,
     )  # fmt: skip
     lines = train(recipe, (split, test), seed).epochs
@@ -75,6 +79,11 @@ def last(runs: Runs, variant: str) -> list[float]:
 def gap(runs: Runs, schedule: str, size: int, equal: str) -> Difference:
     """The accuracy of `size` workers minus that of one, at equal `epochs` or `updates`."""
     return paired(ends(runs, schedule, size, equal), ends(runs, schedule, 1, equal))
+
+
+def longer(runs: Runs) -> Difference:
+    """The accuracy of one worker that trains four times as long, minus that of four workers with as many images."""
+    return paired(last(runs, "falling-1-fourfold"), last(runs, "falling-4-updates"))
 
 
 def speedup(runs: Runs, size: int) -> list[float]:
@@ -150,6 +159,7 @@ def picture(runs: Runs) -> Picture:
         "": [("1 worker", 1, "falling-1")],
         "equal epochs": [(f"{size} workers", size, f"falling-{size}-epochs") for size in SIZES[1:]],
         "equal updates": [(f"{size} workers", size, f"falling-{size}-updates") for size in SIZES[1:]],
+        "equal images": [("1 worker, 4 times as long", 1, "falling-1-fourfold")],
         "equal time": [(f"1 worker, time of {size}", 1, SAME_TIME[size]) for size in SIZES[1:]],
     }
     place, ticks = 0.0, {}
@@ -179,7 +189,8 @@ def _alt(runs: Runs) -> str:
     one = " and ".join(mean_std(last(runs, SAME_TIME[size]), 100, 1) for size in SIZES[1:])
     return (
         "Points for the ends of runs of 1, 2 and 4 workers whose rate falls to zero. Accuracy at equal epochs and at "
-        f"equal updates, by workers: {falling}. One worker in the time of 2 and of 4 workers: {one} %."
+        f"equal updates, by workers: {falling}. One worker in the time of 2 and of 4 workers: {one} %. One worker that "
+        f"trains four times as long: {mean_std(last(runs, 'falling-1-fourfold'), 100, 1)} %."
     )
 
 
@@ -190,8 +201,9 @@ def _caption(runs: Runs) -> str:
     ]
     return (
         "Where runs end whose rate falls to zero. Against one worker, at equal epochs / at equal updates: 2 workers "
-        f"{by[0]}, 4 workers {by[1]} points. The last two runs are those of one worker in the time that 2 or 4 workers "
-        f"need for equal epochs. Mean of {counted(len(runs['falling-1']), 'seed')}, bars: one standard deviation."
+        f"{by[0]}, 4 workers {by[1]} points. Equal images: one worker that sees as many images as 4 workers at equal "
+        "updates. Equal time: one worker in the time that 2 or 4 workers need for equal epochs. Mean of "
+        f"{counted(len(runs['falling-1']), 'seed')}, bars: one standard deviation."
     )
 
 

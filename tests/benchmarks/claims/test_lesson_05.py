@@ -87,10 +87,15 @@ def test_c04_rate_falls_to_zero_within_the_updates_of_the_variant(monkeypatch: p
     seen = {}
     monkeypatch.setattr(c04, "train", lambda recipe, data, seed: seen.update(recipe=recipe) or History(None, []))
     settings = {"images": 1024, "test_images": 10, "epochs": 4, "batch_size": 32, "rate": 0.01, "device": "cpu"}
-    for variant, (size, updates) in {"falling-2-epochs": (2, 64), "falling-1-quarter": (1, 32)}.items():
+    for variant, (size, updates) in {
+        "falling-2-epochs": (2, 64),
+        "falling-1-quarter": (1, 32),
+        "falling-1-fourfold": (1, 512),
+    }.items():
         c04.run(variant, 0, settings)
         recipe = seen["recipe"]
         assert (recipe.size, recipe.max_updates) == (size, updates)
+        assert recipe.epochs * 1024 // (32 * size) >= updates
         factors = [recipe.factor(update, 16) for update in range(updates)]
         assert factors[0] == 2 and factors[-1] == pytest.approx(2 / updates)
     c04.run("workers-2", 0, settings)
