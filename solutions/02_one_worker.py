@@ -356,7 +356,7 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
 # | `vectorised` | a whole batch at a time, as in the scripts | the lessons' |
 # | `loop` | image by image in Python, as many programs do it | the lessons' |
-# | `decoded` | as `vectorised`, but each image is fetched from a JPEG file of 224 × 224 pixels | the lessons' |
+# | `decoded` | as `vectorised`, but each image is fetched from a JPEG file of 320 × 320 pixels | the lessons' |
 # | `loop small network` | image by image in Python | hardly more than nothing |
 #
 # `cached` shows the network the same version of each image in every epoch, so the network can learn it by heart.
