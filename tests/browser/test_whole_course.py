@@ -13,6 +13,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page
 
+from grader import exercises
 from grader.notebooks.build import SOLUTIONS, lessons
 from tests.browser.conftest import SHOTS, lab
 from tests.browser.test_learner import REFERENCE, answers, cell, menu, opened, run_all
@@ -47,7 +48,7 @@ def test_all_cells_of_a_lesson_run_with_right_answers(
 ):
     notebook = opened(page, address, name)
     for exercise, source in answers(name).items():
-        fill_in(page, cell(notebook, f"def {exercise}("), source)
+        fill_in(page, cell(notebook, f"def {exercises.get(exercise).function}("), source)
     began = time.monotonic()
     run_all(page, notebook)
     ran = finished(page, learner / "notebooks" / f"{name}.ipynb")
