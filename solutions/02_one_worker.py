@@ -94,11 +94,7 @@ print((SOURCE / "cifar_single.py").read_text())
 # | the loop | one shuffle an epoch, one update a batch, one line in `metrics.jsonl` |
 # | `save` | writes the weights; a stopped program leaves no incomplete file |
 #
-# The scheduler sets the learning rate of each update. Here it is always the same. `count_correct` counts the test
-# images that the network classifies correctly. For this it calls `net.eval()`, so that each part of the network behaves
-# as in use and not as in training. (Batch normalisation, for one, would otherwise make an answer depend on the other
-# images of the batch.) It also works under `torch.no_grad()`, so that nothing is kept for a gradient. `train_epoch`
-# sets the network back by `net.train()`.
+# The scheduler sets the learning rate of each update. Here it is always the same.
 #
 # ### The data
 #
@@ -127,34 +123,43 @@ for epoch in (0, 1):
 #     optimizer.step()
 # ```
 #
-# The script's loop of an epoch has a few lines more. Skip `wait`, `lane` and `autocast` for now:
-
-# %%
-import inspect
-
-from cifar.training import train_epoch
-
-print(inspect.getsource(train_epoch))
-
-# %% [markdown]
+# `train_epoch` is this loop with a few lines more. (It stands in `source_code/cifar/training.py`. If the processor is
+# fast with numbers of 16 bits, called **bfloat16**, it uses these in the network.)
+#
 # - `batches` cuts the order into pieces, and fetches the images of each piece.
 # - `augment` distorts these images: it shifts and mirrors them at random.
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
-# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it. Then each step follows
-#   the sum of all gradients so far. When the weights reach the bottom of a valley, the old gradients still push, so the
-#   weights run up the other side. The loss swings, and the noise of the batches makes the swings wider. A lower rate
-#   only makes them slower. (Sometimes one wants to add. Four calls of `backward()` and one step are an update with a
-#   batch four times as large, if each loss is divided by four. Only batch normalisation still sees each part by
-#   itself.)
-# - `scheduler.step()` is called once for each batch. So a schedule counts updates, and not epochs.
+# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it.
+# - `scheduler.step()` comes once after each `optimizer.step()`. So the scheduler counts updates, and not epochs.
 #
-# Three names are left. `autocast` uses numbers of 16 bits (**bfloat16**) if the processor is fast with them. `wait`
-# does nothing with one worker. `lane` moves the boxes that you saw while the script ran.
+# What happens without `zero_grad()`? Take a single weight $x$ with the loss $\frac12 x^2$. Its gradient is $x$.
+# **Guess:** does the weight come to rest at 0?
+
+# %%
+for cleared in (True, False):
+    x, gradient, path = 1.0, 0.0, []
+    for _ in range(10):
+        gradient = x if cleared else gradient + x
+        x = x - 0.5 * gradient
+        path.append(f"{x:.2f}")
+    print("with zero_grad():   " if cleared else "without zero_grad():", *path)
+
+# %% [markdown]
+# Without it, the weight swings around 0 and never rests: the old gradients still push when it has arrived. A lower rate
+# only makes the swings slower. (Sometimes one wants to add. Four calls of `backward()` and one step are an update with
+# a batch four times as large, if each loss is divided by four.)
 #
 # The network is a small ResNet: some layers of convolutions, each of which looks for patterns in a small window of the
 # image, and short cuts around them. Most networks of this kind also have **batch normalisation**. It gives the numbers
-# between two layers mean 0 and deviation 1, over the images of the batch. Notebook 06 explains it. The script leaves it
-# out, by `norm=no_norm`. The measurements below use the same network with it.
+# between two layers mean 0 and deviation 1, over the images of the batch. (So if one adds the gradients of four small
+# batches, it still sees each of them by itself.) Notebook 06 explains it. The script leaves it out, by `norm=no_norm`.
+# The measurements below use the same network with it.
+#
+# After each epoch, `count_correct` counts the test images that the network classifies correctly. For this it calls
+# `net.eval()`, so that each part of the network behaves as in use and not as in training. In training, batch
+# normalisation makes an answer depend on the other images of the batch, and it collects means for later use. A test in
+# that mode would change these means, so a second test would give another result. `count_correct` also works under
+# `torch.no_grad()`, so that nothing is kept for a gradient. `train_epoch` sets the network back by `net.train()`.
 
 # %% [markdown]
 # ## How long does an update take?
@@ -171,8 +176,13 @@ print(inspect.getsource(train_epoch))
 # (A GPU works through its orders while Python goes on. So wait for it by `torch.cuda.synchronize()` before you read the
 # clock. `loss.item()` waits, too: it needs the result.)
 #
-# Fit that line. Choose it so that the sum of the squared errors is smallest. (`np.polyfit(batches, seconds, 1)` finds
-# such a line. It returns the slope first.)
+# Fit that line. Choose it so that the sum of the squared errors is smallest.
+#
+# <details><summary>A hint</summary>
+#
+# `np.polyfit(batches, seconds, 1)` finds such a line. It returns the slope first.
+#
+# </details>
 
 # %% exercise="step_time"
 import numpy as np
@@ -188,11 +198,12 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 
 
 # %% [markdown]
-# **What to look at:** on the left the flat part and the rising part, on the right where the speed stops growing. (Both
-# axes on the left are logarithmic, so a straight line looks bent there.) The dotted line is the fitted knee. Is the
-# measured speed there about half of the limit $1/c$? (The stars are your own run. Do they jump up and down? Then
-# another program was busy, so run the cell again. The dots, the dashed line and the dotted knee belong to the saved
-# run, on another machine. The dashed line is its fitted $t_0 + cB$.)
+# **What to look at:** the dots, the dashed line and the dotted line belong to our saved run, on another machine. The
+# dashed line is its fitted $t_0 + cB$, and the dotted line its knee. On the left, see the flat part and the rising
+# part. (Both axes are logarithmic there, so a straight line looks bent.) On the right, the speed stops growing. Is it
+# about half as high at the knee?
+#
+# The stars are your own run. Do they jump up and down? Then another program was busy, so run the cell again.
 
 # %%
 from lessons import live, saved
@@ -213,8 +224,8 @@ from cifar.workers import use_device
 
 def fitted(run: dict) -> list[float]:
     """[t0, c] of a run, from its batches of up to 128 images."""
-    small = [pair for pair in zip(run["batches"], run["seconds"], strict=True) if pair[0] <= 128]
-    return step_time(*map(list, zip(*small, strict=True)))
+    count = sum(batch <= 128 for batch in run["batches"])  # the batches come in order, the smallest first
+    return step_time(run["batches"][:count], run["seconds"][:count])
 
 
 t0, c = fitted(measured)
@@ -226,12 +237,24 @@ if not 0.5 < (t0 + 100 * c) / took < 2:
     print("They are far apart. Probably another program was busy: run the cell with live() again, and then this one.")
 
 # %% [markdown]
-# <details><summary>Your t0 is negative, or the prediction is far off. Why?</summary>
+# <details><summary>Your t0 is negative, or the prediction is far off, or the best speed lies above 1/c. Why?</summary>
 #
 # Other programs may have been busy. Or your function's largest batches decide too much. It makes the squared errors in
 # seconds small, and the slow batches have the largest errors. So the line may miss the small batches. That is why we
-# left the largest ones out. The processor's caches, its small fast memories, matter too. If a batch no longer fits in
-# them, each image may take longer.
+# left the largest ones out. Then again, it does not know them: large batches can be a little faster than the line says,
+# or slower. The processor's caches, its small fast memories, matter here. If a batch no longer fits in them, each image
+# may take longer.
+#
+# </details>
+#
+# <details><summary>Can one predict the time without a run?</summary>
+#
+# Roughly, by counting. A convolution with windows of 3 × 3 from 64 to 64 channels, on an image of 32 × 32 pixels, makes
+# 9 · 64 · 64 multiplications for each pixel, and as many additions. That is 2 · 9 · 64 · 64 · 1,024, or 75 million
+# operations for each image. The backward pass needs about twice as many: it computes gradients for the weights and for
+# the inputs. So training needs three times 75 million. A processor that makes 50 billion of them a second needs 4.5 ms
+# for this layer and one image. Such a count tells $c$, but not $t_0$, and real programs reach only a part of the speed
+# that a data sheet names.
 #
 # </details>
 #
@@ -258,7 +281,8 @@ for name, (fixed, each) in (("your machine", (t0, c)), ("the saved run", fitted(
 #   layer to the first. The gradient of a weight needs the *input* of its layer. For example, let a layer have one
 #   weight, $y = w x$, with the input $x = 3$. If the loss changes by 0.5 for each unit of $y$, it changes by 0.5 · 3 =
 #   1.5 for each unit of $w$. So $x$ has to wait in memory. These inputs are called **activations**. A network that is
-#   only used, and not trained, can forget them at once.
+#   only used, and not trained (**inference**, or evaluation), can forget each of them after its layer. Then the memory
+#   still grows with the images, but by less.
 # - **A gradient for each image.** Each image contributes to the gradient. So it may need a gradient of its own for all
 #   weights.
 #
@@ -307,8 +331,8 @@ def memory_on_each(weights: int, averages: int, activations: int, images: int, w
 
 
 # %% [markdown]
-# Now the network of this lesson, with your own run. The run's line says what an image adds to the peak. Take that as
-# the activations. The line also has a fixed part. Does your function account for it?
+# Now the network of this lesson. Fit a line to the peaks of your own run. Its slope is what an image adds, so take that
+# as the activations. Its value at 0 images is the fixed part. Is that as large as your function says?
 
 # %%
 weights = memory["training"][0]["weights"] // 4  # this entry is in bytes
@@ -316,19 +340,22 @@ each, fixed = c17.growth(memory["training"][0])
 print(f"{weights:,} weights, {each / 2**20:.2f} MiB for an image, {fixed / 2**20:.0f} MiB fixed")
 for workers_now in (1, 4, 16):
     needed = memory_on_each(weights, 2, round(each), 1024, workers_now) / 2**20
-    print(f"1,024 images, {workers_now} workers: {needed:.0f} MiB on each")
-print(f"without any image: {memory_on_each(weights, 2, round(each), 0, 1) / 2**20:.0f} MiB")
+    print(f"by your function, 1,024 images and {workers_now} workers: {needed:.0f} MiB on each")
+print(f"by your function, without any image: {memory_on_each(weights, 2, round(each), 0, 1) / 2**20:.0f} MiB")
 
 # %% [markdown]
 # More workers need less memory each, but only for the images. Each worker still holds *all* the weights, gradients and
 # averages. In this small network, they are small beside the activations. In a large language model, they are not. Then
-# more workers do not help, and notebook 10 says what does. (The fixed part of your run is larger than your function's.
-# Python and PyTorch themselves take the rest.)
+# more workers do not help, and notebook 10 says what does.
+#
+# The fixed part of your run is larger than your function's, because Python and PyTorch themselves need memory. Add that
+# difference to each line. (1 MiB is 1,048,576 bytes.)
 #
 # When memory runs out, first look at how many images each worker has in an update. There is also a common mistake. For
 # the backward pass, PyTorch records how a loss was computed, and the loss holds on to this record. `backward()` frees
 # the activations in it, but not all of the record. If you add up the losses themselves, the sum holds on to all their
-# records, and the memory grows with every update. So add up the numbers `loss.item()`.
+# records, and the memory grows with every update. So add up the numbers `loss.item()`. (Or add up `loss.detach()`, as
+# the script does. It lets go of the record, too, and does not wait for a GPU.)
 #
 # ## Who sets the pace?
 #
@@ -379,7 +406,7 @@ _ = saved("C19", own=False)
 # to hide. (At most, prefetching doubles the speed. It does so if both sides are equally long.)
 #
 # In `decoded`, preparation is the slower side. **Guess:** what would it gain from a GPU on which an update takes no
-# time? Look at the figure, and then predict your own machine's rates:
+# time, with prefetching? The cell predicts your own machine's rates, and this one at the end:
 
 # %%
 for arm, (run, *_) in stages.items():
@@ -388,6 +415,8 @@ for arm, (run, *_) in stages.items():
     for name, overlapped in (("in_turn", False), ("prefetched", True)):
         said = pipeline_rate(sides, run["batch"], overlapped)
         print(f"{arm}, {name}: predicted {said:.0f} images/s, measured {run[name]:.0f}")
+    if arm == "decoded":
+        print(f"decoded, prefetched, on such a GPU: {pipeline_rate([sides[0], 0.0], run['batch'], True):.0f} images/s")
 
 # %% [markdown]
 # In turn, the times of the stages add up. With prefetching, the slower side decides, if a core is free for it. In the
@@ -396,10 +425,10 @@ for arm, (run, *_) in stages.items():
 #
 # - **Measure the stages before you change one.** With prefetching, `decoded` gains nothing from a faster network or
 #   from a GPU: the decoding takes as long as before. It gains from faster decoding, or from more threads that decode.
-# - **Vectorise first, prefetch second.** In the figure, `loop` with prefetching is as fast as `vectorised`, but it
-#   needs a second core. Prefetching hides work. It does not remove it. With as many workers as cores, no core is free.
-#   Then the thread slows the network down by as much time as it saves. That is one reason why the course's scripts do
-#   not prefetch.
+# - **Vectorise first (prepare a whole batch at a time), prefetch second.** In the figure, `loop` with prefetching is as
+#   fast as `vectorised`, but it needs a second core. Prefetching hides work. It does not remove it. With as many
+#   workers as cores, no core is free. Then the thread slows the network down by as much time as it saves. That is one
+#   reason why the course's scripts do not prefetch.
 #
 # ## Summary
 #

@@ -199,7 +199,7 @@ result = saved("C20", verdict=False)
 #
 # A gradient of few images is noisy. Let $\sigma^2$ be the variance of one image's gradient. In a batch it is
 # $\sigma^2 / B$ (notebook 01), and a step multiplies it by $\eta^2$. So after a step, the mean squared distance from
-# the bottom is
+# the bottom is the following. (The noise is 0 in the mean, so the two parts simply add up.)
 #
 # $$ (1 - \eta h)^2 x^2 + \eta^2 \sigma^2 / B. $$
 #

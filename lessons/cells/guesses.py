@@ -41,6 +41,7 @@ QUESTIONS = {
     ),
     "adam": Question("Which accuracy is left to Adam at eight times the rate?", "%", "c31_adam_scaled"),
     "eight_workers": Question("How many points do eight workers lose in the naive row?", "points", "c32_naive"),
+    "top_k": Question("How many times as fast is the largest 1 % at 100 Mbit/s?", "times", "links_top_k"),
     "clusters": Question("How far off is the model of clusters, in the median?", "%", "clusters_median"),
 }
 

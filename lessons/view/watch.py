@@ -4,6 +4,7 @@ import base64
 import contextlib
 import html
 import itertools
+import os
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from lessons.view import picture
 from lessons.view.run import Run
 
 SECONDS, LOOKS = 0.5, 5  # between two pictures, and how often the workers are looked at meanwhile
+NICE = 10  # the view has this priority: it waits if the workers need all cores, so that it does not slow them down
 
 
 def in_notebook() -> bool:
@@ -72,6 +74,7 @@ def _looking(workers: int, epochs: int, show: Callable[[Run], None]) -> Iterator
         run, ended = Run(Path(folder), workers, epochs), threading.Event()
 
         def look() -> None:
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)  # on Linux, this is for the thread alone
             for number in itertools.count(1):
                 if ended.wait(SECONDS / LOOKS):
                     return

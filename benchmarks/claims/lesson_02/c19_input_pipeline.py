@@ -30,6 +30,7 @@ from cifar.support.environment import cores
 NEAR = 0.8  # a ratio of rates from 0.8 to 1 / 0.8 is near: queues, Python's lock and shared memory explain the rest
 MATTERS = 1.1  # a pipeline matters if it changes the rate of the same network at least by this factor
 DECODED = "decoded"  # each image is a file that has to be decoded
+SMALL = "loop small network"  # a network that is hardly more than nothing
 Batch = tuple[Tensor, Tensor]  # images and labels
 Images = Split | JpegFiles
 
@@ -68,7 +69,7 @@ VARIANTS = {
     "vectorised": (VECTORISED, None),
     "loop": (LOOP, None),
     DECODED: (VECTORISED, None),
-    "loop small network": (LOOP, lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))),
+    SMALL: (LOOP, lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))),
 }
 
 

@@ -187,7 +187,7 @@ def picture(runs: Runs) -> Picture:
     """
     batch = min(BATCHES)
     figure, axes = panels(
-        *[("rate of the links (Mbit/s)", f"images/s, {batch} a worker")] * len(FAMILIES), size=(10.0, 4.2)
+        *[("rate of the links (Mbit/s)", "images/s of all workers")] * len(FAMILIES), size=(10.0, 4.2)
     )
     found = {way: [np.median(speeds(runs, f"2x2-{rate}-{batch}", way)) for rate in RATES] for way in WAYS}
     rates = [bits_per_second(rate) / 1e6 for rate in RATES]
@@ -197,16 +197,17 @@ def picture(runs: Runs) -> Picture:
         for way in ("group", *ways):
             ax.plot(rates, found[way], label=WAYS[way], **({"linewidth": 3} if way == "group" else {}))
         ax.set(title=family, xscale="log", ylim=(0, 1.25 * fastest))
-        ax.set_xticks([50, 200, 1000, 10_000], ["50", "200", "1,000", "10,000"])
+        ax.set_xticks([50, 100, 200, 500, 1000, 10_000], ["50", "100", "200", "500", "1,000", "10,000"], fontsize=8)
         ax.minorticks_off()
         ax.legend(fontsize=8, loc="upper left")
     return Picture(
         figure,
         f"Three panels, one for each family of ways: {', '.join(FAMILIES)}. Each shows images a second over the rate "
         "of the links, from 50 Mbit/s to 10 Gbit/s, beside the plain way and beside training without exchange.",
-        f"Two workers on each of two hosts, {batch} images for each worker. The thick line is the plain way. The grey "
-        "band is no way to train: there each worker trains alone, as if the exchange cost nothing. It goes from the "
-        f"slowest to the fastest of {len(RATES)} settings.",
+        f"Two workers on each of two hosts, with {batch} images for each worker, or {PASSES['large'] * batch} if the "
+        "batch is 4 times as large. The thick line is the plain way. The grey band is no way to train: each worker "
+        f"trains alone there, as if the exchange cost nothing. It goes from the slowest to the fastest of {len(RATES)} "
+        "settings.",
     )
 
 

@@ -28,7 +28,7 @@ from tests.conftest import REPOSITORY
 KEYS = [f"key {number}" for number in range(12)]
 COMPARED = [id for id in exercises.ids() if isinstance(exercises.get(id), Compared)]
 # These exercises are arithmetic that needs no paper.
-UNCITED = {"memory_on_each", "pipeline_rate", "share_lost", "step_time", "updates_made", "what_helps", "worth_having"}
+UNCITED = {"batch_time", "memory_on_each", "pipeline_rate", "share_lost", "step_time", "updates_made", "worth_having"}
 MISTAKES = [(id, mistake.name) for id in COMPARED for mistake in exercises.get(id).mistakes]
 
 
@@ -146,9 +146,10 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("bytes_on_each", "weights first", [1, 0, 1]),
         ("bytes_on_each", "one stage early", [0, 0, 1]),
         ("bytes_on_each", "one stage late", [1, 0, 0]),
-        ("what_helps", "without latency", [1, 0.5, 0.5, 1]),
-        ("what_helps", "always larger", [1, 1, 1, 0]),
-        ("what_helps", "always bytes", [1, 1, 1, 0.5]),
+        ("batch_time", "half of all", [1, 1, 0, 1]),
+        ("batch_time", "never beside", [1, 0, 1, 1]),
+        ("batch_time", "hidden", [1, 0.5, 1, 1]),
+        ("batch_time", "all by four", [1, 1, 1, 0]),
     ],
 )
 def test_a_mistake_costs_its_own_points(id: str, name: str, points: list[float]):

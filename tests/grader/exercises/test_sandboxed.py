@@ -169,18 +169,14 @@ def memory_on_each(weights, averages, activations, images, workers):
     kinds = 1 + 1 + averages
     return kinds * weights * 4 + images // workers * activations
 """,
-    "what_helps": """
-def what_helps(computing, latency, sending, may_grow):
-    exchange = latency + sending
-    if exchange <= computing / 10:
-        answer = "the plain way"
-    elif exchange <= computing:
-        answer = "begin earlier"
-    elif may_grow:
-        answer = "larger batch"
-    else:
-        answer = "fewer messages" if latency > sending else "fewer bytes"
-    return answer
+    "batch_time": """
+def batch_time(forward, backward, latency, sending, way):
+    exchange = latency + (sending / 2 if way == "float16" else sending)
+    if way == "earlier":
+        return max(forward + backward, forward + exchange)
+    if way == "4 batches":
+        return (4 * forward + 4 * backward + exchange) / 4
+    return forward + backward + exchange
 """,
     "bytes_on_each": """
 def bytes_on_each(weights, workers, stage):
@@ -330,13 +326,14 @@ import numpy as np
 def memory_on_each(weights, averages, activations, images, workers):
     return np.dot([4.0 * weights, activations], [2 + averages, images / workers])
 """,
-    "what_helps": """
+    "batch_time": """
 import numpy as np
-def what_helps(computing, latency, sending, may_grow):
-    names = ["the plain way", "begin earlier", "larger batch", "fewer messages", "fewer bytes"]
-    exchange = latency + sending
-    holds = [exchange <= 0.1 * computing, exchange <= computing, may_grow, latency > sending, True]
-    return names[np.argmax(holds)]
+def batch_time(forward, backward, latency, sending, way):
+    parts = np.array([forward, backward, latency, sending])
+    counts = {"plain": [1, 1, 1, 1], "float16": [1, 1, 1, 0.5], "4 batches": [1, 1, 0.25, 0.25]}
+    if way in counts:
+        return parts @ counts[way]
+    return parts[0] + np.max([parts[1], parts[2:].sum()])
 """,
     "bytes_on_each": """
 import numpy as np
@@ -428,7 +425,9 @@ def compare_arms(a, b):
     "worth_having": PLAIN["worth_having"].replace("gamma + ", ""),
     "share_lost": PLAIN["share_lost"].replace(" * workers", ""),
     "memory_on_each": PLAIN["memory_on_each"].replace("images // workers", "images"),
-    "what_helps": PLAIN["what_helps"].replace("latency > sending", "latency < sending"),
+    "batch_time": PLAIN["batch_time"].replace(
+        "(4 * forward + 4 * backward + exchange) / 4", "forward + backward + exchange"
+    ),
     "bytes_on_each": PLAIN["bytes_on_each"].replace("8 * weights", "4 * weights"),
 }
 
@@ -441,7 +440,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
         "squared_error": 0.33, "step_time": 0, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
         "rates_to_try": 1.75, "effective_batch": 3, "updates_made": 2, "worth_having": 2,
-        "bytes_on_each": 0, "memory_on_each": 1, "what_helps": 3, "share_lost": 1,
+        "bytes_on_each": 0, "memory_on_each": 1, "batch_time": 3, "share_lost": 1,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
     assert "wrong way" in advice["ring_step"][1] and "replaces already" in advice["ring_plan"][1]
@@ -454,7 +453,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     assert "does not make shards alike" in advice["effective_batch"][0] and "round up" in advice["updates_made"][1]
     assert "agreeing is missing" in advice["worth_having"][1]
     assert "Adam keeps two numbers" in advice["bytes_on_each"][0]
-    assert "share of the images" in advice["memory_on_each"][1] and "are exchanged" in advice["what_helps"][3]
+    assert "share of the images" in advice["memory_on_each"][1] and advice["batch_time"][3] == ""
     assert "more workers fail more often" in advice["share_lost"][1]
     assert "rank has no say" in advice["shard_indices"][0] and "generator of your own" in advice["shard_indices"][2]
     assert results["warmup_factor"].groups[2].difference.startswith("warmup_factor(")
