@@ -428,7 +428,7 @@ SENTENCES = (
         > _gain("stock"),
     ),
     Sentence(
-        LESSON_10, "no other way that exchanges the gradient of each such batch is much faster there.",
+        LESSON_10, "no other way that exchanges the gradient after every batch of this size is much faster.",
         lambda: max(_gain(way) for way in ("stock", "each", "parts", "fp16", "ddp", "powersgd", "topk")) < 1.1,
     ),
     Sentence(

@@ -151,8 +151,8 @@ for cleared in (True, False):
 #
 # The network is a small ResNet: some layers of convolutions, each of which looks for patterns in a small window of the
 # image, and short cuts around them. Most networks of this kind also have **batch normalisation**. It gives the numbers
-# between two layers mean 0 and deviation 1, over the images of the batch. (So if one adds the gradients of four small
-# batches, it still sees each of them by itself.) Notebook 06 explains it. The script leaves it out, by `norm=no_norm`.
+# between two layers mean 0 and deviation 1, over the images of the batch. (So to it, four small batches whose gradients
+# are added are not the same as one large batch.) Notebook 06 explains it. The script leaves it out, by `norm=no_norm`.
 # The measurements below use the same network with it.
 #
 # After each epoch, `count_correct` counts the test images that the network classifies correctly. For this it calls
@@ -173,8 +173,8 @@ for cleared in (True, False):
 # second. An update of 60 images takes 80 ms, which makes 750. The limit is $1/c$, here 1,000. Half of it is reached at
 # the **knee**, $B = t_0/c$, here 20 images. At three times the knee it is three quarters.
 #
-# (A GPU works through its orders while Python goes on. So wait for it by `torch.cuda.synchronize()` before you read the
-# clock. `loss.item()` waits, too: it needs the result.)
+# (Python only tells a GPU what to compute, and goes on at once. So wait for the GPU by `torch.cuda.synchronize()`
+# before you read the clock. `loss.item()` waits, too: it needs the result.)
 #
 # Fit that line. Choose it so that the sum of the squared errors is smallest.
 #
@@ -251,7 +251,7 @@ if not 0.5 < (t0 + 100 * c) / took < 2:
 #
 # Roughly, by counting. A convolution with windows of 3 × 3 from 64 to 64 channels, on an image of 32 × 32 pixels, makes
 # 9 · 64 · 64 multiplications for each pixel, and as many additions. That is 2 · 9 · 64 · 64 · 1,024, or 75 million
-# operations for each image. The backward pass needs about twice as many: it computes gradients for the weights and for
+# operations for each image. The gradients need about twice as many, because there are some for the weights and some for
 # the inputs. So training needs three times 75 million. A processor that makes 50 billion of them a second needs 4.5 ms
 # for this layer and one image. Such a count tells $c$, but not $t_0$, and real programs reach only a part of the speed
 # that a data sheet names.
@@ -374,9 +374,10 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 # %% [markdown]
 # Here only two things run side by side. A second thread, a second line of work in the same process, prepares the next
-# batch: it fetches, distorts and normalises. At the same time the network computes its update. So your function gets
-# two numbers below: the time of the three preparing stages together, and the time of the update. (PyTorch's
-# `DataLoader` can use processes instead.) The experiment has five pipelines.
+# batch: it fetches, distorts and normalises. At the same time the network computes its update. (Each of the two has one
+# core here, so an update takes longer than in the first experiment.) So your function gets two numbers below: the time
+# of the three preparing stages together, and the time of the update. (PyTorch's `DataLoader` can use processes
+# instead.) The experiment has five pipelines.
 #
 # | pipeline | how the images are prepared | network |
 # | --- | --- | --- |

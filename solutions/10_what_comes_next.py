@@ -266,7 +266,8 @@ compare("top_k", my_guess)
 # %% [markdown]
 # First look at the grey band. These workers exchange nothing, so the link should not matter, and the band should be
 # narrow. But other programs were busy at times, and there is one run of each kind. So believe only differences that are
-# larger than the band. (This is why some points lie above it, although nothing can be faster than no exchange.)
+# larger than the band. (Noise is also why some points lie a little above it. The larger batch has another reason, see
+# below.)
 #
 # Now look at the slow links. Which lines differ most from the plain way? The drawing shows why. It has four batches on
 # a link on which an exchange takes three times as long as computing. Grey boxes compute, and purple boxes are
@@ -276,17 +277,18 @@ compare("top_k", my_guess)
 #
 # **To begin earlier changes little on slow links.** Only a small part of the exchange can hide behind the backward
 # pass. **To send less changes much,** by fewer bytes or by fewer exchanges. At 100 Mbit/s, with 16 images a worker, the
-# plain way loses most of the speed. Top-k and PowerSGD keep most of it. A larger batch is faster for another reason as
-# well: the processor needs less time for each of its images.
+# plain way loses most of the speed. Top-k and PowerSGD keep most of it. Top-k is {{links_top_k}} times as fast as the
+# plain way there. A larger batch is faster for another reason as well: the processor needs less time for each of its
+# images.
 #
 # Now look at the fastest link. There, most ways that exchange after each batch keep at least three quarters of the
 # plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take
 # time from the cores that compute. (With GPUs, the processor has time for these threads.)
 #
-# So on a slow link, send fewer bytes or exchange less often. On a fast one, keep the plain way: no other way that
-# exchanges the gradient of each such batch is much faster there. (The larger batch is, but it is another training.) And
-# if the gradient is small, not its bytes but the latency of each message takes the time. Then fewer bytes do not help.
-# Send fewer messages, or exchange less often.
+# So on a slow link, send fewer bytes or exchange less often. On a fast one, keep the plain way. There, no other way
+# that exchanges the gradient after every batch of this size is much faster. And if the gradient is small, not its bytes
+# but the latency of each message takes the time. Then fewer bytes do not help. Send fewer messages, or exchange less
+# often.
 #
 # This is speed alone. What does each technique cost?
 #
@@ -300,8 +302,9 @@ compare("top_k", my_guess)
 #
 # ### Predict the figure
 #
-# Can you predict the speeds of the figure? The drawing shows the plain way. Write a function for four of the ways: the
-# plain one, to begin earlier, float16, and one exchange for four batches. Draw boxes for each of them first.
+# Can you predict the speeds of the figure? Write a function for four of the ways: the plain one, to begin earlier,
+# float16, and one exchange for four batches. First draw boxes for each of them, as in the drawing above. Divide each
+# grey box into a forward pass and a backward pass.
 
 
 # %% exercise="batch_time"
@@ -320,10 +323,15 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 
 
 # %% [markdown]
-# Take the numbers from what you know. By the grey band, 64 images take about 90 ms without an exchange. Say that two
-# thirds of this are the backward pass. In notebook 09, a worker in a ring of four sends 1.5 times the bytes of the
-# gradient, in six messages. Say that a message takes 50 microseconds on its way. Nothing is fitted to the other lines.
-# **Guess:** for which way will the prediction be too good?
+# Take the numbers from what you know:
+#
+# - By the grey band, four workers with 16 images each make about 700 images/s without an exchange. So an update of 64
+#   images takes about 90 ms. Say that two thirds of this are the backward pass.
+# - In a ring of four, each worker sends 1.5 times the bytes of the gradient, in six messages (notebook 09). So does
+#   each host over its link. This network, a small ResNet-9, has a gradient of 1.7 MB.
+# - Say that a message takes 50 microseconds on its way.
+#
+# No number is fitted to the coloured lines. **Guess:** for which way will the prediction be too good on all links?
 
 # %%
 from statistics import median
@@ -332,19 +340,19 @@ from benchmarks.speed.loop import gradient_bytes
 
 forward, backward, latency = 0.03, 0.06, 6 * 50e-6  # seconds
 names = {"plain": "group", "earlier": "ddp", "float16": "fp16", "4 batches": "accumulate"}  # ours, and the results'
-for link, bits_per_second in (("10gbit", 10e9), ("1gbit", 1e9), ("200mbit", 200e6), ("50mbit", 50e6)):
-    sending = 1.5 * gradient_bytes("resnet9") / (bits_per_second / 8)
-    measured = result.runs[f"2x2-{link}-16"][0]["images_per_s"]
-    print(f"{link}, {1000 * sending:.0f} ms to send the bytes:")
+for link, rate in (("10gbit", 10_000), ("1gbit", 1000), ("200mbit", 200), ("50mbit", 50)):  # Mbit/s
+    sending = 1.5 * gradient_bytes("resnet9") * 8 / (1e6 * rate)
+    measured = result.runs[f"2x2-{link}-16"][0]["images_per_s"]  # two hosts with two workers each, 16 images
+    print(f"{rate:,} Mbit/s, {1000 * sending:.0f} ms to send the bytes:")
     for way, name in names.items():
         seconds = batch_time(forward, backward, latency, sending, way)
         print(f"    {way}: predicted {64 / seconds:.0f} images/s, measured {median(measured[name]):.0f}")
 
 # %% [markdown]
-# Half of the predictions for the other three ways are within {{simple_error}} % of the measured speed, and nothing was
-# fitted to them. The model is too good for the way that begins earlier: the exchange needs processor time, too, and its
-# last part can begin only when the last gradient is there. The page `docs/where_it_pays.md` has a better model, and
-# says from which rate of the link each technique begins to win.
+# The model is too good for the way that begins earlier: the exchange needs processor time, too, and its last part can
+# begin only when the last gradient is there. Half of the predictions for the other three ways are within
+# {{simple_error}} % of the measured speed. More cannot be expected beside such noise. The page `docs/where_it_pays.md`
+# has a better model, and says from which rate of the link each technique begins to win.
 #
 # ### What do you advise?
 #
