@@ -91,6 +91,8 @@ def _c04() -> dict[str, str]:
         "c04_one_quarter": _points(c04.last(found, "falling-1-quarter")),
         "c04_loss": _size(_falling(4, "epochs")), "c04_loss_interval": _interval(_falling(4, "epochs")),
         "c04_gain": _size(_falling(4, "updates")), "c04_gain_interval": _interval(_falling(4, "updates")),
+        "c04_longer": _points(c04.last(found, "falling-1-fourfold")),
+        "c04_longer_gain": _size(c04.longer(found)), "c04_longer_interval": _interval(c04.longer(found)),
         "c04_time": _size(_time()), "c04_time_interval": _interval(_time()),
         "c04_images": f"{images:,}", "c04_batch": str(batch), "c04_global": str(4 * batch), "c04_epochs": str(epochs),
         "c04_epoch_one": str(one), "c04_epoch_four": str(four),
@@ -270,6 +272,9 @@ SENTENCES = (
     Sentence(
         LESSON_05, "Why are four workers even *better* at equal updates?",
         lambda: _falling(2, "updates").low > 0 and _falling(4, "updates").low > 0,
+    ),
+    Sentence(
+        LESSON_05, "So it is nothing about four workers.", lambda: c04.longer(runs("C04")).low > 0,
     ),
     Sentence(LESSON_05, "In the same *time*, four workers are", lambda: _time().low > 0),
     Sentence(LESSON_05, "For the same *images*, they are", lambda: _falling(4, "epochs").high < 0),
