@@ -274,7 +274,7 @@ SENTENCES = (
         lambda: _falling(2, "updates").low > 0 and _falling(4, "updates").low > 0,
     ),
     Sentence(
-        LESSON_05, "So it is nothing about four workers.", lambda: c04.longer(runs("C04")).low > 0,
+        LESSON_05, "So with as many images, one worker ends even higher.", lambda: c04.longer(runs("C04")).low > 0,
     ),
     Sentence(LESSON_05, "In the same *time*, four workers are", lambda: _time().low > 0),
     Sentence(LESSON_05, "For the same *images*, they are", lambda: _falling(4, "epochs").high < 0),
@@ -309,7 +309,7 @@ SENTENCES = (
         lambda: max(runs("C19"), key=_prefetching) == "decoded",
     ),
     Sentence(
-        LESSON_02, "In `decoded`, preparation is the slower side.",
+        LESSON_02, "In our saved runs of `decoded`, preparation is the slower side.",
         lambda: _share_of_preparation("decoded") > 0.5,
     ),
     Sentence(

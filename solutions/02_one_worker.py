@@ -123,8 +123,9 @@ for epoch in (0, 1):
 #     optimizer.step()
 # ```
 #
-# `train_epoch` is this loop with a few lines more. (It stands in `source_code/cifar/training.py`. If the processor is
-# fast with numbers of 16 bits, called **bfloat16**, it uses these in the network.)
+# In the script, `train_epoch` makes these updates. (It stands in `source_code/cifar/training.py`. If the processor is
+# fast with numbers of 16 bits, called **bfloat16**, it uses these in the network.) In the script and in this function,
+# five parts are new:
 #
 # - `batches` cuts the order into pieces, and fetches the images of each piece.
 # - `augment` distorts these images: it shifts and mirrors them at random.
@@ -158,8 +159,9 @@ for cleared in (True, False):
 # After each epoch, `count_correct` counts the test images that the network classifies correctly. For this it calls
 # `net.eval()`, so that each part of the network behaves as in use and not as in training. In training, batch
 # normalisation makes an answer depend on the other images of the batch, and it collects means for later use. A test in
-# that mode would change these means, so a second test would give another result. `count_correct` also works under
-# `torch.no_grad()`, so that nothing is kept for a gradient. `train_epoch` sets the network back by `net.train()`.
+# that mode would change these means with test images. A later test in the right mode would then give another result.
+# `count_correct` also works under `torch.no_grad()`, so that nothing is kept for a gradient. `train_epoch` sets the
+# network back by `net.train()`.
 
 # %% [markdown]
 # ## How long does an update take?
@@ -331,8 +333,9 @@ def memory_on_each(weights: int, averages: int, activations: int, images: int, w
 
 
 # %% [markdown]
-# Now the network of this lesson. Fit a line to the peaks of your own run. Its slope is what an image adds, so take that
-# as the activations. Its value at 0 images is the fixed part. Is that as large as your function says?
+# Now the network of this lesson. Fit a line to the peaks of your own run. Its slope is what an image adds. Take that as
+# the activations. (It is a little more, because some tensors live for a moment only.) Its value at 0 images is the
+# fixed part. Is that as large as your function says?
 
 # %%
 weights = memory["training"][0]["weights"] // 4  # this entry is in bytes
@@ -348,8 +351,8 @@ print(f"by your function, without any image: {memory_on_each(weights, 2, round(e
 # averages. In this small network, they are small beside the activations. In a large language model, they are not. Then
 # more workers do not help, and notebook 10 says what does.
 #
-# The fixed part of your run is larger than your function's, because Python and PyTorch themselves need memory. Add that
-# difference to each line. (1 MiB is 1,048,576 bytes.)
+# The fixed part of your run is larger than your function's, because PyTorch takes memory for its own work when it first
+# computes. Add that difference to each line. (1 MiB is 1,048,576 bytes.)
 #
 # When memory runs out, first look at how many images each worker has in an update. There is also a common mistake. For
 # the backward pass, PyTorch records how a loss was computed, and the loss holds on to this record. `backward()` frees
@@ -406,8 +409,8 @@ _ = saved("C19", own=False)
 # the whole update hides behind the decoding. In the other pipelines one of the two sides is short, so there is little
 # to hide. (At most, prefetching doubles the speed. It does so if both sides are equally long.)
 #
-# In `decoded`, preparation is the slower side. **Guess:** what would it gain from a GPU on which an update takes no
-# time, with prefetching? The cell predicts your own machine's rates, and this one at the end:
+# In our saved runs of `decoded`, preparation is the slower side. **Guess:** what would it gain from a GPU on which an
+# update takes no time, with prefetching? The cell predicts your own machine's rates, and this one at the end:
 
 # %%
 for arm, (run, *_) in stages.items():
@@ -421,11 +424,13 @@ for arm, (run, *_) in stages.items():
 
 # %% [markdown]
 # In turn, the times of the stages add up. With prefetching, the slower side decides, if a core is free for it. In the
-# saved runs this fits within a few per cent for the lessons' network. For the small network the predictions are too
-# high. Its stages are so short that the time between them counts. Two rules follow.
+# saved runs this fits within a few per cent for the lessons' network. For the small network the predicted rates are too
+# high (and in the figure, the predicted times too short). Its stages are so short that the time between them counts.
+# Two rules follow.
 #
 # - **Measure the stages before you change one.** With prefetching, `decoded` gains nothing from a faster network or
 #   from a GPU: the decoding takes as long as before. It gains from faster decoding, or from more threads that decode.
+#   (On your machine the update may be the slower side. Then a faster network helps, until the decoding is slower.)
 # - **Vectorise first (prepare a whole batch at a time), prefetch second.** In the figure, `loop` with prefetching is as
 #   fast as `vectorised`, but it needs a second core. Prefetching hides work. It does not remove it. With as many
 #   workers as cores, no core is free. Then the thread slows the network down by as much time as it saves. That is one

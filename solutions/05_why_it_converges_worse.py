@@ -79,11 +79,12 @@ compare("four_workers", my_guess)
 # range in which the true difference probably lies: {{c04_gain_interval}}). So averaging (a) is not to blame. Each
 # worker had its own shard, so it is not (b). All seeds agree, so it is not (d).
 #
-# Why are four workers even *better* at equal updates? They have seen every image four times as often. Is that the
-# reason, or is it something about four workers? A control run tells: **one** worker trains four times as long. Then it
-# has seen every image as often as they have. It reaches {{c04_longer}} %, which is {{c04_longer_gain}} points more than
-# the four workers ({{c04_longer_interval}}). So it is nothing about four workers. More passes over the images help
-# everybody, and one worker makes even more of them, because it makes four times as many updates.
+# Why are four workers even *better* at equal updates? There are two possible reasons. They have seen every image four
+# times as often. And a gradient of more images has less noise. Are four workers needed for such a result? A control run
+# tells: **one** worker trains four times as long. Then it has seen every image as often as they have. It reaches
+# {{c04_longer}} %, which is {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). **So with
+# as many images, one worker ends even higher.** But it also makes four times as many updates. So these runs do not tell
+# how much of the four workers' gain comes from more passes over the images, and how much from less noise.
 #
 # ### Was it a bad purchase?
 #
@@ -197,8 +198,8 @@ result = saved("C20", verdict=False)
 # $h$ is, the steeper are its sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the
 # distance from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$,
 # each step lands farther away, on the other side. So even without noise there is a best rate, $1/h$. Call it
-# $\eta_{\max}$. (A network has many directions. The steepest one decides which rates are too high. In many networks it
-# is steeper at the start than later. That is one reason why notebook 06 begins with low rates.)
+# $\eta_{\max}$. (A network has many directions. The steepest one decides which rates are too high. Some networks are
+# steep at the start, and low rates lead them to a less steep place. Notebook 06 begins with low rates.)
 #
 # A gradient of few images is noisy. Let $\sigma^2$ be the variance of one image's gradient. In a batch it is
 # $\sigma^2 / B$ (notebook 01), and a step multiplies it by $\eta^2$. So after a step, the mean squared distance from

@@ -83,11 +83,13 @@ show_records()
 # the numbers do not get through. In both cases look at three things:
 #
 # - Do the printed versions differ?
-# - Does a firewall block the way? Start a small web server on beta, at the door (port) 8000: `python -m http.server
-#   8000`. On alpha, `curl beta:8000` asks it for a page. If an answer comes, a connection is possible.
+# - Does a firewall block the way? In an empty folder on beta, start a small web server at the door (port) 8000:
+#   `python -m http.server 8000`. On alpha, `curl beta:8000` asks it for a page. If no answer comes, the way is blocked.
+#   If one comes, this port is open. Horovod uses other ports, a new one each time, so ask whether all ports between the
+#   hosts are open. Then end the server by Ctrl+C.
 # - Does the host's name belong to another network card? A host often has several cards. `getent hosts beta` prints the
 #   address to which the name belongs, and `ip address` on beta prints the address of each card. If the wrong card has
-#   it, choose one by its name, such as `--network-interface eth0`.
+#   it, choose one by its name: `horovodrun --network-interfaces eth0`.
 #
 # </details>
 #
@@ -151,8 +153,8 @@ two = on_two_hosts()
 # 600 seconds, which is 5 %. A failure comes once in three hours, which is 180 minutes. Each time, 5 minutes of work are
 # done again, which is 2.8 %. Together, 7.8 % of the time is lost.
 #
-# More workers fail more often, because each of them can end the run. If one worker fails once in 40 days, then one of
-# two workers fails once in 20 days. Write a function for any number of workers.
+# More workers fail more often, because each of them can end the run. If each worker fails once in 40 days, two workers
+# together have a failure every 20 days. Write a function for any number of workers.
 
 
 # %% exercise="share_lost"
@@ -419,11 +421,11 @@ for link, (latency, byte_time) in links.items():
 # Two things are not in the formula. First, it knows one kind of link. In a ring over several hosts, the slow links
 # between the hosts set the pace. Some libraries, such as NCCL, can exchange in three steps. They add up inside each
 # host, then exchange one sum for each host, and then hand the result out inside each host. With $H$ hosts there are
-# then $2(H-1)$ slow messages one after the other, and not $2(K-1)$. The bytes on the slow link stay about the same: in
-# both cases, a host sends nearly twice the gradient over it. So this helps most if the gradient is small. Second, all
-# workers wait for the slowest one. A worker that is late now and then is called a **straggler**. The more workers there
-# are, the more often at least one of them is late. (A host that is always slow can get a smaller batch. Then weigh the
-# gradients by the counts, as in notebook 03.)
+# then $2(H-1)$ slow messages one after the other, and not $2(K-1)$. With many hosts, the bytes on the slow link stay
+# about the same: in both cases, a host sends nearly twice the gradient over it. So this helps most if the gradient is
+# small. Second, all workers wait for the slowest one. A worker that is late now and then is called a **straggler**. The
+# more workers there are, the more often at least one of them is late. (A host that is always slow can get a smaller
+# batch. Then weigh the gradients by the counts, as in notebook 03.)
 #
 # Choose a network, a link and a batch. How many workers are worth having? You can also choose when the exchange runs:
 # during the backward pass (notebook 04), or after it (as in the cell above).

@@ -249,8 +249,8 @@ my_guess = None  # a number of times, such as 1.2
 #   gets those of all others, and with more workers these are more. What a worker does not send, it adds to its next
 #   gradient. Without this, a weight whose gradient is always small would never change.
 # - **PowerSGD** (Vogels and others 2019, arXiv:1905.13727). The gradient of a layer with 512 x 4,608 weights is a
-#   matrix of 2.4 million numbers. PowerSGD looks for two matrices, of 512 x 2 and of 2 x 4,608, whose product is close
-#   to it. They have 10,240 numbers. Here it runs inside DDP.
+#   matrix of 2.4 million numbers. With rank 4, PowerSGD looks for two matrices, of 512 x 4 and of 4 x 4,608, whose
+#   product is close to it. They have 20,480 numbers. Our experiment uses rank 4, inside DDP.
 # - **Local updates.** The workers' weights drift apart, the farther the higher the rate is and the more their images
 #   differ. So measure the distance between their weights, and average more often if it grows. If the optimizer keeps
 #   averages, average these as well, or set them back. Otherwise each worker goes on in its own old direction.
@@ -265,9 +265,9 @@ compare("top_k", my_guess)
 
 # %% [markdown]
 # First look at the grey band. These workers exchange nothing, so the link should not matter, and the band should be
-# narrow. But other programs were busy at times, and there is one run of each kind. So believe only differences that are
-# larger than the band. (Noise is also why some points lie a little above it. The larger batch has another reason, see
-# below.)
+# narrow. But other programs were busy at times, and there is one run of each kind. The fastest of them is 1.4 times as
+# fast as the slowest. So believe only ways that differ by more than that. (Noise is one reason why points lie above the
+# band. With 4 batches, the optimizer also steps less often. The larger batch has a reason of its own, see below.)
 #
 # Now look at the slow links. Which lines differ most from the plain way? The drawing shows why. It has four batches on
 # a link on which an exchange takes three times as long as computing. Grey boxes compute, and purple boxes are
@@ -336,23 +336,27 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 # %%
 from statistics import median
 
+from benchmarks.speed.comparisons import links
 from benchmarks.speed.loop import gradient_bytes
 
 forward, backward, latency = 0.03, 0.06, 6 * 50e-6  # seconds
 names = {"plain": "group", "earlier": "ddp", "float16": "fp16", "4 batches": "accumulate"}  # ours, and the results'
 for link, rate in (("10gbit", 10_000), ("1gbit", 1000), ("200mbit", 200), ("50mbit", 50)):  # Mbit/s
     sending = 1.5 * gradient_bytes("resnet9") * 8 / (1e6 * rate)
-    measured = result.runs[f"2x2-{link}-16"][0]["images_per_s"]  # two hosts with two workers each, 16 images
     print(f"{rate:,} Mbit/s, {1000 * sending:.0f} ms to send the bytes:")
     for way, name in names.items():
         seconds = batch_time(forward, backward, latency, sending, way)
-        print(f"    {way}: predicted {64 / seconds:.0f} images/s, measured {median(measured[name]):.0f}")
+        measured = median(
+            links.speeds(result.runs, f"2x2-{link}-16", name)
+        )  # two hosts with two workers, 16 images each
+        print(f"    {way}: predicted {64 / seconds:.0f} images/s, measured {measured:.0f}")
 
 # %% [markdown]
 # The model is too good for the way that begins earlier: the exchange needs processor time, too, and its last part can
 # begin only when the last gradient is there. Half of the predictions for the other three ways are within
 # {{simple_error}} % of the measured speed. More cannot be expected beside such noise. The page `docs/where_it_pays.md`
-# has a better model, and says from which rate of the link each technique begins to win.
+# has a model for all ways, numbers of hosts and batches, with errors like these. It says from which rate of the link
+# each technique begins to win.
 #
 # ### What do you advise?
 #

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from cifar.data import Split
 
-PIXELS = 320  # width and height; to decode such a file takes longer than an update of the lessons' network
+PIXELS = 320  # width and height; on our machine, to decode a file takes longer than an image's share of an update
 
 
 @dataclass(frozen=True)

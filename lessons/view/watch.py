@@ -74,7 +74,8 @@ def _looking(workers: int, epochs: int, show: Callable[[Run], None]) -> Iterator
         run, ended = Run(Path(folder), workers, epochs), threading.Event()
 
         def look() -> None:
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)  # on Linux, this is for the thread alone
+            with contextlib.suppress(OSError):  # where it is lower already
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)  # for this thread alone, on Linux
             for number in itertools.count(1):
                 if ended.wait(SECONDS / LOOKS):
                     return

@@ -19,6 +19,7 @@ from lessons.cells.running import SOURCE
 from lessons.view import picture, watch
 from lessons.view.run import SILENT_SECONDS, Run
 from tests.conftest import REPOSITORY
+from tests.support import view_cost
 
 
 def training(folder: Path, workers: int = 2) -> Run:
@@ -156,3 +157,7 @@ def test_the_command_for_a_terminal_shows_the_lines_and_ends_as_the_run_does(cif
     assert failed.returncode == 2 and "must be a number above 0" in failed.stdout
     empty = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert empty.returncode == 2 and len(empty.stderr.splitlines()) == 1
+
+
+def test_the_live_view_costs_at_most_one_per_cent_in_the_saved_pairs(capsys: pytest.CaptureFixture[str]):
+    assert view_cost.show(), capsys.readouterr().out

@@ -8,8 +8,9 @@ There are two schedules. With the first, the rate is constant, and both moments 
 the rate falls to zero. It starts at twice the constant rate, so that the mean is the same. No difference is then hidden
 by the noise of the last updates, which is smaller with a larger batch. Here each moment is the end of a separate run.
 One worker after the time that several workers took is a separate run too. So is one worker that trains four times as
-long. It sees every image as often as four workers do at equal updates, and each of its updates uses few images. If it
-ends as high as they do, then seeing the images more often is enough, and less noise is not needed.
+long. It sees every image as often as four workers do at equal updates. If it ends as high as they do, four workers
+are not needed for such a result. But it makes four times as many updates, so it does not tell their gains by more
+passes and by less noise apart.
 """
 
 import numpy as np

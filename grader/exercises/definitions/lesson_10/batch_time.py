@@ -66,6 +66,16 @@ def _hidden(batch: Batch) -> float:
     return batch.computing if batch.way == EARLIER else _time(batch)
 
 
+@MISTAKES.add("With float16, half of the bytes are sent, so the sending takes half of the time.")
+def _all_bytes(batch: Batch) -> float:
+    return batch.computing + batch.exchange if batch.way == SHORTER else _time(batch)
+
+
+@MISTAKES.add("Four batches share one exchange, so each of them pays a quarter of it.")
+def _an_exchange_each(batch: Batch) -> float:
+    return batch.computing + batch.exchange if batch.way == RARER else _time(batch)
+
+
 @MISTAKES.add("The question is about one batch: four batches share one exchange, so each pays a quarter of it.")
 def _four_together(batch: Batch) -> float:
     return 4 * batch.computing + batch.exchange if batch.way == RARER else _time(batch)
