@@ -150,11 +150,11 @@ for cleared in (True, False):
 # only makes the swings slower. (Sometimes one wants to add. Four calls of `backward()` and one step are an update with
 # a batch four times as large, if each loss is divided by four.)
 #
-# The network is a small ResNet: some layers of convolutions, each of which looks for patterns in a small window of the
-# image, and short cuts around them. Most networks of this kind also have **batch normalisation**. It gives the numbers
-# between two layers mean 0 and deviation 1, over the images of the batch. (So to it, four small batches whose gradients
-# are added are not the same as one large batch.) Notebook 06 explains it. The script leaves it out, by `norm=no_norm`.
-# The measurements below use the same network with it.
+# The network is a small ResNet. Its layers are convolutions. They look for patterns in small windows of the image.
+# Short cuts lead around some of them. Most networks of this kind also have **batch normalisation**. It gives the
+# numbers between two layers mean 0 and deviation 1, over the images of the batch. (So to it, four small batches whose
+# gradients are added are not the same as one large batch.) Notebook 06 explains it. The script leaves it out, by
+# `norm=no_norm`. The measurements below use the same network with it.
 #
 # After each epoch, `count_correct` counts the test images that the network classifies correctly. For this it calls
 # `net.eval()`, so that each part of the network behaves as in use and not as in training. In training, batch
@@ -251,12 +251,12 @@ if not 0.5 < (t0 + 100 * c) / took < 2:
 #
 # <details><summary>Can one predict the time without a run?</summary>
 #
-# Roughly, by counting. A convolution with windows of 3 × 3 from 64 to 64 channels, on an image of 32 × 32 pixels, makes
-# 9 · 64 · 64 multiplications for each pixel, and as many additions. That is 2 · 9 · 64 · 64 · 1,024, or 75 million
-# operations for each image. The gradients need about twice as many, because there are some for the weights and some for
-# the inputs. So training needs three times 75 million. A processor that makes 50 billion of them a second needs 4.5 ms
-# for this layer and one image. Such a count tells $c$, but not $t_0$, and real programs reach only a part of the speed
-# that a data sheet names.
+# Roughly, by counting. Take a convolution with windows of 3 × 3 from 64 to 64 channels. For each pixel it makes 9 · 64
+# · 64 multiplications, and as many additions. An image of 32 × 32 has 1,024 pixels. So it needs 2 · 9 · 64 · 64 ·
+# 1,024, or 75 million operations. The gradients need about twice as many, because there are some for the weights and
+# some for the inputs. So training needs three times 75 million. A processor that makes 50 billion of them a second
+# needs 4.5 ms for this layer and one image. Such a count tells $c$, but not $t_0$, and real programs reach only a part
+# of the speed that a data sheet names.
 #
 # </details>
 #
@@ -429,7 +429,7 @@ for arm, (run, *_) in stages.items():
 # Two rules follow.
 #
 # - **Measure the stages before you change one.** With prefetching, `decoded` gains nothing from a faster network or
-#   from a GPU: the decoding takes as long as before. It gains from faster decoding, or from more threads that decode.
+#   from a GPU. The decoding takes as long as before. It gains from faster decoding, or from more threads that decode.
 #   (On your machine the update may be the slower side. Then a faster network helps, until the decoding is slower.)
 # - **Vectorise first (prepare a whole batch at a time), prefetch second.** In the figure, `loop` with prefetching is as
 #   fast as `vectorised`, but it needs a second core. Prefetching hides work. It does not remove it. With as many

@@ -245,9 +245,9 @@ my_guess = None  # a number of times, such as 1.2
 # - **DDP** collects gradients in groups, called buckets: the first of 1 MiB, the others of up to 25 MiB. It sends each
 #   bucket when it is complete. At least the last one cannot hide behind the backward pass. On a slow link, most cannot.
 # - **Top-k** also has to say where the values belong. A position takes 4 bytes, as a value does. So 1 % of the values
-#   is 2 % of the bytes. The workers choose different positions, so the values cannot be summed on the way: each worker
-#   gets those of all others, and with more workers these are more. What a worker does not send, it adds to its next
-#   gradient. Without this, a weight whose gradient is always small would never change.
+#   is 2 % of the bytes. The workers choose different positions. So the values cannot be summed on the way. Each worker
+#   gets those of all others, and these grow with the number of workers. What a worker does not send, it adds to its
+#   next gradient. Without this, a weight whose gradient is always small would never change.
 # - **PowerSGD** (Vogels and others 2019, arXiv:1905.13727). The gradient of a layer with 512 x 4,608 weights is a
 #   matrix of 2.4 million numbers. With rank 4, PowerSGD looks for two matrices, of 512 x 4 and of 4 x 4,608, whose
 #   product is close to it. They have 20,480 numbers. Our experiment uses rank 4, inside DDP.
@@ -265,9 +265,10 @@ compare("top_k", my_guess)
 
 # %% [markdown]
 # First look at the grey band. These workers exchange nothing, so the link should not matter, and the band should be
-# narrow. But other programs were busy at times, and there is one run of each kind. The fastest of them is 1.4 times as
-# fast as the slowest. So believe only ways that differ by more than that. (Noise is one reason why points lie above the
-# band. With 4 batches, the optimizer also steps less often. The larger batch has a reason of its own, see below.)
+# narrow. But other programs were busy at times, and there is one run of each kind. The fastest of them is
+# {{links_spread}} times as fast as the slowest. So believe only ways that differ by more than that. (Noise is one
+# reason why points lie above the band. With 4 batches, the optimizer also steps less often. The larger batch has a
+# reason of its own, see below.)
 #
 # Now look at the slow links. Which lines differ most from the plain way? The drawing shows why. It has four batches on
 # a link on which an exchange takes three times as long as computing. Grey boxes compute, and purple boxes are
@@ -325,10 +326,10 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 # %% [markdown]
 # Take the numbers from what you know:
 #
-# - By the grey band, four workers with 16 images each make about 700 images/s without an exchange. So an update of 64
-#   images takes about 90 ms. Say that two thirds of this are the backward pass.
+# - By the grey band, four workers with 16 images each make about {{links_alone}} images/s without an exchange. So an
+#   update of 64 images takes about 90 ms. Say that two thirds of this are the backward pass.
 # - In a ring of four, each worker sends 1.5 times the bytes of the gradient, in six messages (notebook 09). So does
-#   each host over its link. This network, a small ResNet-9, has a gradient of 1.7 MB.
+#   each host over its link. This network, a small ResNet-9, has a gradient of {{links_gradient}} MB.
 # - Say that a message takes 50 microseconds on its way.
 #
 # No number is fitted to the coloured lines. **Guess:** for which way will the prediction be too good on all links?
@@ -352,7 +353,7 @@ for link, rate in (("10gbit", 10_000), ("1gbit", 1000), ("200mbit", 200), ("50mb
         print(f"    {way}: predicted {64 / seconds:.0f} images/s, measured {measured:.0f}")
 
 # %% [markdown]
-# The model is too good for the way that begins earlier: the exchange needs processor time, too, and its last part can
+# The model is too good for the way that begins earlier. The exchange needs processor time, too. And its last part can
 # begin only when the last gradient is there. Half of the predictions for the other three ways are within
 # {{simple_error}} % of the measured speed. More cannot be expected beside such noise. The page `docs/where_it_pays.md`
 # has a model for all ways, numbers of hosts and batches, with errors like these. It says from which rate of the link

@@ -207,9 +207,9 @@ def _c18(c18: ModuleType, runs: Runs) -> Said:
 
 
 def _c19(c19: ModuleType, runs: Runs) -> Said:
-    whole, _ = c19._rates(runs, "vectorised", "in_turn")
-    slow, said = c19._rates(runs, c19.DECODED, "in_turn")
-    tiny = [c19._rates(runs, c19.SMALL, way) for way in ("in_turn", "prefetched")]  # measured, and predicted
+    whole, _ = c19.speeds(runs, "vectorised", "in_turn")
+    slow, said = c19.speeds(runs, c19.DECODED, "in_turn")
+    tiny = [c19.speeds(runs, c19.SMALL, way) for way in ("in_turn", "prefetched")]  # measured, and predicted
     return Said(
         f"Decoding each image from a file makes training {100 * (1 - slow / whole):.0f} % slower, as its stages "
         "predict. For a tiny network, they predict too high a rate.",

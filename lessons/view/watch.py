@@ -74,7 +74,7 @@ def _looking(workers: int, epochs: int, show: Callable[[Run], None]) -> Iterator
         run, ended = Run(Path(folder), workers, epochs), threading.Event()
 
         def look() -> None:
-            with contextlib.suppress(OSError):  # where it is lower already
+            with contextlib.suppress(OSError):  # An ordinary user may not raise a priority that is lower already.
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)  # for this thread alone, on Linux
             for number in itertools.count(1):
                 if ended.wait(SECONDS / LOOKS):

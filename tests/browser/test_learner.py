@@ -90,12 +90,12 @@ def test_start_here_runs_with_lanes_that_move_and_a_curve(
     assert not elsewhere
 
 
-def typed(page: Page, found: Locator, source: str) -> None:
-    """Replace the text of a cell, and run the cell."""
+def typed(page: Page, found: Locator, source: str, then: str = "Shift+Enter") -> None:
+    """Replace the text of a cell, and press the key `then`, which runs the cell if nothing else is said."""
     found.locator(".cm-content").click()
     page.keyboard.press("Control+A")
     page.keyboard.insert_text(source)
-    page.keyboard.press("Shift+Enter")
+    page.keyboard.press(then)
 
 
 def ran(page: Page, found: Locator) -> str:
@@ -149,10 +149,15 @@ def test_an_exercise_fails_is_mended_and_validates(page: Page, address: str, sho
     shot("exercise-validated")
 
 
-def test_the_assignment_is_graded_in_its_notebook(page: Page, address: str, learner: Path, shot: Callable):
+def write_program(learner: Path) -> None:
+    """Write the program for the assignment, as a learner has done before the notebook of lesson 08 is run."""
     program = learner / "notebooks" / "my_assignment" / "train.py"
     program.parent.mkdir(exist_ok=True)
-    program.write_text(REFERENCE.read_text())  # At this point, a learner has written this program.
+    program.write_text(REFERENCE.read_text())
+
+
+def test_the_assignment_is_graded_in_its_notebook(page: Page, address: str, learner: Path, shot: Callable):
+    write_program(learner)
     notebook = opened(page, address, "08_assignment")
     run_all(page, notebook)
     card = cell(notebook, "report = grade(")

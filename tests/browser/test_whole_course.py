@@ -11,12 +11,12 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Page
 
 from grader import exercises
 from grader.notebooks.build import SOLUTIONS, lessons
 from tests.browser.conftest import SHOTS, lab
-from tests.browser.test_learner import REFERENCE, answers, cell, menu, opened, run_all
+from tests.browser.test_learner import answers, cell, menu, opened, run_all, typed, write_program
 
 pytestmark = pytest.mark.slow
 LONGEST = 30 * 60  # seconds for all cells of a lesson, on a busy machine
@@ -25,9 +25,7 @@ NAMES = [path.stem for path in lessons(SOLUTIONS) if path.stem < "11"]
 
 @pytest.fixture(scope="module")
 def address(learner: Path, cifar10: Path) -> Iterator[str]:
-    program = learner / "notebooks" / "my_assignment" / "train.py"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(REFERENCE.read_text())  # A learner has written this program before running 08.
+    write_program(learner)
     with lab(learner) as url:
         yield url
 
@@ -48,7 +46,7 @@ def test_all_cells_of_a_lesson_run_with_right_answers(
 ):
     notebook = opened(page, address, name)
     for exercise, source in answers(name).items():
-        fill_in(page, cell(notebook, f"def {exercises.get(exercise).function}("), source)
+        typed(page, cell(notebook, f"def {exercises.get(exercise).function}("), source, then="Escape")
     began = time.monotonic()
     run_all(page, notebook)
     ran = finished(page, learner / "notebooks" / f"{name}.ipynb")
@@ -60,14 +58,6 @@ def test_all_cells_of_a_lesson_run_with_right_answers(
     assert name != "08_assignment" or re.search(r"PASSED\s+100 of 100 points", said)
     assert not elsewhere
     menu(page, "Kernel", "Shut Down Kernel")  # the next lesson needs the memory
-
-
-def fill_in(page: Page, found: Locator, source: str) -> None:
-    """Replace the text of a cell, and do not run it yet."""
-    found.locator(".cm-content").click()
-    page.keyboard.press("Control+A")
-    page.keyboard.insert_text(source)
-    page.keyboard.press("Escape")
 
 
 def finished(page: Page, path: Path) -> list[nbformat.NotebookNode]:

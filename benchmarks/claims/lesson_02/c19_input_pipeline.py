@@ -37,8 +37,9 @@ Images = Split | JpegFiles
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The three functions that prepare a batch: its images are fetched, augmented and normalised."""
+    """How the images are stored before training, and how a batch is prepared: fetched, augmented and normalised."""
 
+    store: Callable[[Split], Images]
     fetch: Callable[[Images, Tensor], Tensor]
     augment: Callable[[Tensor], Tensor]
     normalise: Callable[[Tensor], Tensor]
@@ -57,18 +58,23 @@ def _fetch_each(split: Images, indices: Tensor) -> Tensor:
     return torch.cat([split.batch(index)[0] for index in indices.split(1)])
 
 
-def _as_it_is(images: Tensor) -> Tensor:
+def _as_they_are(images: Split | Tensor) -> Split | Tensor:
     return images
 
 
-VECTORISED = Pipeline(_fetch, augment, normalise)
-LOOP = Pipeline(_fetch_each, _each(augment), _each(normalise))
-CACHED = Pipeline(_fetch, _as_it_is, _as_it_is)  # its images were augmented and normalised before
+def _prepared(split: Split) -> Split:
+    return Split(split.name, normalise(augment(split.images)), split.labels)
+
+
+VECTORISED = Pipeline(_as_they_are, _fetch, augment, normalise)
+LOOP = Pipeline(_as_they_are, _fetch_each, _each(augment), _each(normalise))
+CACHED = Pipeline(_prepared, _fetch, _as_they_are, _as_they_are)
+FROM_FILES = Pipeline(as_jpeg, _fetch, augment, normalise)
 VARIANTS = {
     "cached": (CACHED, None),
     "vectorised": (VECTORISED, None),
     "loop": (LOOP, None),
-    DECODED: (VECTORISED, None),
+    DECODED: (FROM_FILES, None),
     SMALL: (LOOP, lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))),
 }
 
@@ -100,18 +106,15 @@ def run(variant: str, seed: int, settings: Settings) -> Values:
 def _measured(variant: str, seed: int, split: Split, device: torch.device, settings: Settings) -> Values:
     torch.manual_seed(seed)
     pipeline, build = VARIANTS[variant]
-    if pipeline is CACHED:
-        split = Split(split.name, normalise(augment(split.images)), split.labels)
-    if variant == DECODED:
-        split = as_jpeg(split)
+    images = pipeline.store(split)
     step = Stepper(device, build() if build else None)
-    parts = shuffle(len(split), seed, 0).split(settings["batch"])
-    prepare, alone = partial(_prepare, pipeline, split, device), (parts[0], device, settings["repeats"])
+    parts = shuffle(len(images), seed, 0).split(settings["batch"])
+    prepare, alone = partial(_prepare, pipeline, images, device), (parts[0], device, settings["repeats"])
     ways = {"in_turn": partial(map, prepare), "prefetched": partial(prefetched, prepare)}
-    before = _stages(pipeline, step, split, *alone)
+    before = _stages(pipeline, step, images, *alone)
     rates = {way: _rate(step, ways[way](parts), device) for way in sorted(ways, reverse=bool(seed % 2))}
     # The stages are measured twice, because the machine's speed may have changed meanwhile.
-    after = _stages(pipeline, step, split, *alone)
+    after = _stages(pipeline, step, images, *alone)
     return {"batch": settings["batch"], "stages": {name: (before[name] + after[name]) / 2 for name in before}} | rates
 
 
@@ -159,7 +162,7 @@ def predicted(run: Values, overlapped: bool) -> float:
     return run["batch"] / (max(sum(preparation), update) if overlapped else sum(preparation) + update)
 
 
-def _rates(runs: Runs, variant: str, name: str) -> tuple[float, float]:
+def speeds(runs: Runs, variant: str, name: str) -> tuple[float, float]:
     """The measured and the predicted images per second, averaged over the seeds."""
     found = runs[variant]
     return (
@@ -182,7 +185,7 @@ def _named(key: tuple[str, str]) -> str:
 
 def judge(runs: Runs) -> Verdict:
     """The claim holds if the pipeline matters to the same network, and the stages' times predict every rate."""
-    rates = {(variant, name): _rates(runs, variant, name) for variant in runs for name in ("in_turn", "prefetched")}
+    rates = {(variant, name): speeds(runs, variant, name) for variant in runs for name in ("in_turn", "prefetched")}
     gain = rates["cached", "in_turn"][0] / rates["loop", "in_turn"][0]
     ratios = {key: _off(runs, *key) for key in rates}
     off = {key: ratio for key, ratio in ratios.items() if ratio[1] < NEAR or ratio[0] > 1 / NEAR}
@@ -214,7 +217,7 @@ def picture(runs: Runs) -> Picture:
     _draw_wholes(right, runs)
     right.set(xlim=left.get_xlim(), yticklabels=[])  # both panels have the same pipelines and the same scale
     listed = "; ".join(
-        f"{variant}: {_rates(runs, variant, 'in_turn')[0]:.0f} and {_rates(runs, variant, 'prefetched')[0]:.0f}"
+        f"{variant}: {speeds(runs, variant, 'in_turn')[0]:.0f} and {speeds(runs, variant, 'prefetched')[0]:.0f}"
         for variant in runs
     )
     return Picture(

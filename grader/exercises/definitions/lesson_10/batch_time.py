@@ -23,6 +23,11 @@ class Batch:
         """Return the seconds of an exchange of all bytes."""
         return self.latency + self.sending
 
+    @property
+    def plain(self) -> float:
+        """Return the seconds of a batch if the whole exchange follows the backward pass."""
+        return self.computing + self.exchange
+
 
 def _time(batch: Batch) -> float:
     """Return the seconds from one batch to the next."""
@@ -30,7 +35,9 @@ def _time(batch: Batch) -> float:
         return batch.forward + max(batch.backward, batch.exchange)
     if batch.way == SHORTER:
         return batch.computing + batch.latency + batch.sending / 2
-    return batch.computing + batch.exchange / (4 if batch.way == RARER else 1)
+    if batch.way == RARER:
+        return batch.computing + batch.exchange / 4
+    return batch.plain
 
 
 def batch_time(forward: float, backward: float, latency: float, sending: float, way: str) -> float:
@@ -53,7 +60,7 @@ def _half_of_all(batch: Batch) -> float:
 
 @MISTAKES.add("What begins early runs beside the backward pass: the longer of the two counts, and not their sum.")
 def _never_beside(batch: Batch) -> float:
-    return batch.computing + batch.exchange if batch.way == EARLIER else _time(batch)
+    return batch.plain if batch.way == EARLIER else _time(batch)
 
 
 @MISTAKES.add("The exchange begins with the backward pass. It cannot hide behind the forward pass, which comes before.")
@@ -68,12 +75,12 @@ def _hidden(batch: Batch) -> float:
 
 @MISTAKES.add("With float16, half of the bytes are sent, so the sending takes half of the time.")
 def _all_bytes(batch: Batch) -> float:
-    return batch.computing + batch.exchange if batch.way == SHORTER else _time(batch)
+    return batch.plain if batch.way == SHORTER else _time(batch)
 
 
 @MISTAKES.add("Four batches share one exchange, so each of them pays a quarter of it.")
 def _an_exchange_each(batch: Batch) -> float:
-    return batch.computing + batch.exchange if batch.way == RARER else _time(batch)
+    return batch.plain if batch.way == RARER else _time(batch)
 
 
 @MISTAKES.add("The question is about one batch: four batches share one exchange, so each pays a quarter of it.")
