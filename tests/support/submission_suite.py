@@ -118,7 +118,7 @@ class Outcome:
     unsaid: list[str] = field(default_factory=list)
 
 
-def run(submission: Submission, root: Path) -> Outcome:
+def run(submission: Submission, root: Path, key: str = KEY, seed: int = SEED) -> Outcome:
     """Grade a submission in the sandbox, on its profile, in the new folder `root`. Look for what it left."""
     submission.write(root / "in")
     before, started = world(), time.monotonic()
@@ -126,7 +126,7 @@ def run(submission: Submission, root: Path) -> Outcome:
     with private_temporary_folder(root / "tmp"):
         try:
             quiet = Console(quiet=True)
-            options = CheckOptions(profile=submission.profile, key=KEY, seed=SEED)
+            options = CheckOptions(profile=submission.profile, key=key, seed=seed)
             judged = check(root / "in", root / "out", options, quiet)
         except SubmissionError as error:
             refused = str(error)
