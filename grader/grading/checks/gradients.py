@@ -57,8 +57,8 @@ def _exchanged(evidence: Evidence) -> Finding | None:
 
 def _at_work(evidence: Evidence) -> Finding | None:
     """A worker that computes next to nothing cannot have contributed gradients."""
-    stuck = evidence.run.stopped and not evidence.checkpoint  # such a run cannot pass, so nobody gains by being stopped
-    used = evidence.run.outside.cpu_moving if stuck else evidence.run.outside.cpu_seconds
+    waited = not evidence.ended_well() and not evidence.checkpoint  # such a run cannot pass, so nobody gains by it
+    used = evidence.run.outside.cpu_moving if waited else evidence.run.outside.cpu_seconds
     if len(used) < WORKERS or not any(used.values()):
         return None  # the run was too short to measure the CPU time of its workers
     mean = statistics.fmean(used.values())

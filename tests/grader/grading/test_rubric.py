@@ -147,9 +147,10 @@ def test_a_mistake_that_was_seen_before_a_crash_is_told():
     assert rows["target"].status == "not_judged"
 
 
-def test_one_worker_that_stands_still_is_no_reason_to_say_that_it_does_not_average():
+@pytest.mark.parametrize("end", [{"stopped": "Stopped."}, {"status": 1}], ids=["the grader ends it", "the others fail"])
+def test_one_worker_that_stands_still_is_no_reason_to_say_that_it_does_not_average(end: dict):
     burnt = outside(cpu_seconds={0: 40.0, 1: 40.0, 2: 5.0, 3: 40.0}, cpu_moving=dict.fromkeys(range(4), 5.0))
-    result = judged(right_run(run=run(stopped="Stopped.", outside=burnt), checkpoint=Missing("model.pt is missing")))
+    result = judged(right_run(run=run(**end, outside=burnt), checkpoint=Missing("model.pt is missing")))
     assert "averaged" not in unmet(result)
 
 
