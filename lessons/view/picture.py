@@ -3,20 +3,22 @@
 import math
 
 from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
-from lessons.view.run import SAMPLES, SILENT_SECONDS, Run, Worker
+from lessons.view.run import SILENT_SECONDS, Run, Worker
 
-LANE, CURVE, LEGEND = 46, 112, 26  # heights
-STRIP, CELL = 150, 5  # where the past of a worker begins, and the width of a moment
+LANE, AXIS, LEGEND, CURVE = 46, 20, 26, 112  # heights
+STRIP, STRIP_WIDTH = 150, 220  # where the past of a worker begins, and how wide it is
 LOOKS = {"computing": "computing", "waiting": "waiting", "testing": "gradient", "starting": "card", "ended": "weights"}
 
 
 def draw(run: Run) -> str:
     """Return the picture as SVG, with a description for a screen reader."""
-    drawing = Drawing("A run", describe(run), LANE * len(run.workers) + LEGEND + CURVE + 40)
+    lanes = LANE * len(run.workers)
+    below = lanes + AXIS + LEGEND
+    drawing = Drawing("A run", describe(run), below + CURVE + 40)
     for number, worker in enumerate(run.workers):
         _lane(drawing, worker, 8 + LANE * number, _has_failed(run, worker))
-    below = LANE * len(run.workers) + LEGEND
-    _legend(drawing, below - LEGEND + 8)
+    _time(drawing, run, lanes)
+    _legend(drawing, lanes + AXIS + 8)
     _curve(drawing, run, 8 + below)
     drawing.text(MARGIN, below + CURVE + 26, summary(run), anchor="start")
     return drawing.markup()
@@ -55,12 +57,21 @@ def _lane(drawing: Drawing, worker: Worker, y: float, failed: bool) -> None:
     drawing.worker(MARGIN + 13, y + 14, worker.rank, 13)
     drawing.text(MARGIN + 34, y + 14, f"update {worker.updates}", anchor="start")
     for number, doing in enumerate(worker.past):
-        drawing.box(STRIP + number * CELL, y + 3, CELL - 0.8, 22, LOOKS[doing], radius=0)
-    drawing.text(STRIP + SAMPLES * CELL + 10, y + 7, words(worker), "small", anchor="start")
+        width = STRIP_WIDTH / len(worker.past)
+        drawing.box(STRIP + number * width, y + 3, width - 0.8, 22, LOOKS[doing], radius=0)
+    right = STRIP + STRIP_WIDTH + 10
+    drawing.text(right, y + 7, words(worker), "small", anchor="start")
     if not math.isnan(worker.loss):
-        drawing.text(STRIP + SAMPLES * CELL + 10, y + 23, f"loss {worker.loss:.2f}", "small", "muted", anchor="start")
+        drawing.text(right, y + 23, f"loss {worker.loss:.2f}", "small", "muted", anchor="start")
     if failed and worker.last_line:
         drawing.text(STRIP, y + 36, _short(worker.last_line), "small", anchor="start")
+
+
+def _time(drawing: Drawing, run: Run, y: float) -> None:
+    """Write below the lanes how many seconds they show. They begin when the first worker begins to train."""
+    drawing.text(STRIP, y + 6, "0 s", "small", "muted", anchor="start")
+    seconds = f"{run.last_moment - run.first_moment:.1f} s"
+    drawing.text(STRIP + STRIP_WIDTH, y + 6, seconds, "small", "muted", anchor="end")
 
 
 def _legend(drawing: Drawing, y: float) -> None:

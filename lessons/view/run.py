@@ -3,7 +3,6 @@
 import re
 import struct
 import time
-from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import psutil
 from cifar.support import lane
 from cifar.support.horovodrun import read_line
 
-SAMPLES = 44  # moments that a lane shows
+SAMPLES = 44  # A lane shows at most so many moments. They are spread over the whole run.
 SILENT_SECONDS = 5  # A worker that has changed nothing for longer is said to have stopped.
 EPOCH = re.compile(r"\bepoch (\d+)/\d+ .*test accuracy ([\d.]+)%")
 
@@ -27,18 +26,16 @@ class Worker:
     loss: float = float("nan")
     silent: float = 0.0  # seconds since it last changed anything
     last_line: str = ""
-    past: deque[str] = field(default_factory=lambda: deque(maxlen=SAMPLES))
+    past: list[str] = field(default_factory=list)
 
-    def look(self, folder: Path, keep: bool) -> None:
-        """Read the worker's file. If `keep` is set, what it does now becomes a moment of its past."""
+    def look(self, folder: Path) -> None:
+        """Read the worker's file."""
         try:
             state = lane.read(folder / str(self.rank))
         except (OSError, struct.error):
             return  # It has not begun to write.
         self.updates, self.loss, self.silent = state.updates, state.loss, time.time() - state.changed
         self.doing = state.doing if _lives(state.process) else "ended"
-        if keep:
-            self.past.append(self.doing)
 
 
 def _lives(process: int) -> bool:
@@ -57,14 +54,32 @@ class Run:
         self.accuracies: list[float] = []  # in per cent, one for each epoch
         self._first_ended: list[Worker] = []
         self.began, self.over = time.monotonic(), False
+        self.first_moment = self.last_moment = 0.0  # seconds after `began`
+        self._looks, self._looks_a_moment = 0, 1
 
-    def look(self, keep: bool = True) -> None:
-        """Look at what the workers do now. If `keep` is set, it becomes a moment of each worker's past."""
+    def look(self) -> None:
+        """Look at what the workers do now."""
         for worker in self.workers:
-            worker.look(self.folder, keep)
+            worker.look(self.folder)
         ended = [worker for worker in self.workers if worker.doing == "ended"]
         if not self._first_ended and len(ended) < len(self.workers):
             self._first_ended = ended
+        if any(worker.doing != "starting" for worker in self.workers):
+            self._keep()
+
+    def _keep(self) -> None:
+        """Keep what the workers do as a moment of their past. A long run keeps moments that are farther apart."""
+        self.last_moment = time.monotonic() - self.began
+        self.first_moment = self.first_moment or self.last_moment
+        self._looks += 1
+        if self._looks % self._looks_a_moment:
+            return
+        for worker in self.workers:
+            worker.past.append(worker.doing)
+        if len(self.workers[0].past) > SAMPLES:
+            self._looks_a_moment *= 2
+            for worker in self.workers:
+                del worker.past[::2]
 
     def heard(self, text: str) -> None:
         """Take a line of the run's output. Only "Terminated" says nothing: the launcher ended that worker."""

@@ -79,7 +79,7 @@ def _looking(workers: int, epochs: int, show: Callable[[Run], None]) -> Iterator
             for number in itertools.count(1):
                 if ended.wait(SECONDS / LOOKS):
                     return
-                run.look(keep=number % LOOKS == 0)
+                run.look()
                 if number % LOOKS == 0:
                     show(run)
 

@@ -15,9 +15,9 @@ from rich.console import Console
 
 from cifar.support import lane
 from cifar.support.horovodrun import running
-from lessons.cells.running import SOURCE
+from lessons.cells.launches.running import SOURCE
 from lessons.view import picture, watch
-from lessons.view.run import SILENT_SECONDS, Run
+from lessons.view.run import SAMPLES, SILENT_SECONDS, Run
 from tests.conftest import REPOSITORY
 from tests.support import view_cost
 
@@ -114,6 +114,24 @@ def test_a_run_that_has_not_begun_can_be_drawn(tmp_path: Path):
     run.look()
     assert picture.describe(run).startswith("0 of 2 epochs. worker 0: starting, update 0;")
     assert picture.draw(run)
+
+
+def test_the_lanes_show_the_whole_run_however_long_it_is(tmp_path: Path):
+    run = Run(tmp_path, 2, epochs=2)
+    run.look()
+    assert not run.workers[0].past, "before anybody trains, there is nothing to show"
+    own = lane.Lane(tmp_path / "0")
+    own.updated(2.5)
+    for _ in range(10 * SAMPLES):
+        run.look()
+    own.tell("testing")
+    for _ in range(10 * SAMPLES):
+        run.look()
+    past = run.workers[0].past
+    assert SAMPLES / 2 <= len(past) <= SAMPLES
+    assert past[0] == "computing" and past[-1] == "testing" and abs(past.count("testing") - len(past) / 2) <= 1
+    assert set(run.workers[1].past) == {"starting"} and len(run.workers[1].past) == len(past)
+    assert f"{run.last_moment - run.first_moment:.1f} s" in picture.draw(run)
 
 
 def test_in_a_terminal_the_same_is_a_table(tmp_path: Path):
