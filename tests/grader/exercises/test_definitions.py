@@ -28,7 +28,7 @@ from tests.conftest import REPOSITORY
 KEYS = [f"key {number}" for number in range(12)]
 COMPARED = [id for id in exercises.ids() if isinstance(exercises.get(id), Compared)]
 # These exercises are arithmetic that needs no paper.
-UNCITED = {"batch_time", "memory_on_each", "pipeline_rate", "share_lost", "step_time", "updates_made", "worth_having"}
+UNCITED = {"batch_time", "pipeline_rate", "share_lost", "step_time", "updates_made", "workers_needed", "worth_having"}
 MISTAKES = [(id, mistake.name) for id in COMPARED for mistake in exercises.get(id).mistakes]
 
 
@@ -115,8 +115,9 @@ def test_a_named_mistake_is_named_for_any_key(id: str, name: str):
         ("step_time", "first and last", [1, 0, 0]),
         ("pipeline_rate", "never overlapped", [1, 0, 1]),
         ("pipeline_rate", "exchanged", [0, 0, 1]),
-        ("memory_on_each", "all images", [1, 0]),
-        ("memory_on_each", "without averages", [0.33, 0.67]),
+        ("workers_needed", "all divided", [1, 0, 0]),
+        ("workers_needed", "rounded down", [1, 0, 1]),
+        ("workers_needed", "one image always fits", [1, 1, 0]),
         ("traffic", "broadcast once", [0, 2, 1]),
         ("traffic", "one phase", [1, 0, 1]),
         ("traffic", "to itself", [0, 0, 0]),

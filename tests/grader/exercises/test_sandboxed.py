@@ -164,10 +164,10 @@ def worth_having(computing, alpha, beta, gamma, n):
 def share_lost(interval, writing, between, workers):
     return (writing + interval * interval * workers / (2 * between)) / interval
 """,
-    "memory_on_each": """
-def memory_on_each(weights, averages, activations, images, workers):
-    kinds = 1 + 1 + averages
-    return kinds * weights * 4 + images // workers * activations
+    "workers_needed": """
+def workers_needed(weights, averages, activations, images, memory):
+    fitting = (memory - 4 * weights * (2 + averages)) // activations
+    return 0 if fitting < 1 else -(-images // fitting)
 """,
     "batch_time": """
 def batch_time(forward, backward, latency, sending, way):
@@ -210,7 +210,7 @@ def ring_plan(rank, step, size):
     "noise_scale": """
 import numpy as np
 def noise_scale(small_batch, big_batch, norm2_small, norm2_big):
-    # two equations, norm2 = |G|^2 + tr / B
+    # two equations, norm2 = |g|^2 + tr / B
     g2, trace = np.linalg.solve([[1, 1 / small_batch], [1, 1 / big_batch]], [norm2_small, norm2_big])
     return np.float32(trace / g2)
 """,
@@ -321,10 +321,12 @@ import numpy as np
 def share_lost(interval, writing, between, workers):
     return np.sum([writing / interval, np.mean([0, interval]) / np.float64(between) * workers])
 """,
-    "memory_on_each": """
+    "workers_needed": """
 import numpy as np
-def memory_on_each(weights, averages, activations, images, workers):
-    return np.dot([4.0 * weights, activations], [2 + averages, images / workers])
+def workers_needed(weights, averages, activations, images, memory):
+    workers = np.arange(1, images + 1)
+    fits = 4 * weights * (2 + averages) + activations * np.ceil(images / workers) <= memory
+    return np.int64(workers[fits.argmax()] if fits.any() else 0)
 """,
     "batch_time": """
 import numpy as np
@@ -424,7 +426,7 @@ def compare_arms(a, b):
     "updates_made": PLAIN["updates_made"].replace("range(0, shard, batch)", "range(shard // batch)"),
     "worth_having": PLAIN["worth_having"].replace("gamma + ", ""),
     "share_lost": PLAIN["share_lost"].replace(" * workers", ""),
-    "memory_on_each": PLAIN["memory_on_each"].replace("images // workers", "images"),
+    "workers_needed": PLAIN["workers_needed"].replace("-(-images // fitting)", "max(1, images // fitting)"),
     "batch_time": PLAIN["batch_time"].replace(
         "(4 * forward + 4 * backward + exchange) / 4", "forward + backward + exchange"
     ),
@@ -440,7 +442,7 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
         "trust_ratio": 3, "shard_indices": 0.5, "bug_zoo": 4,
         "squared_error": 0.33, "step_time": 0, "pipeline_rate": 2, "traffic": 2, "rate_at": 2, "compare_arms": 2,
         "rates_to_try": 1.75, "effective_batch": 3, "updates_made": 2, "worth_having": 2,
-        "bytes_on_each": 0, "memory_on_each": 1, "batch_time": 3, "share_lost": 1,
+        "bytes_on_each": 0, "workers_needed": 2, "batch_time": 3, "share_lost": 1,
     }  # fmt: skip
     assert "unweighted mean" in advice["average_gradients"][1]
     assert "wrong way" in advice["ring_step"][1] and "replaces already" in advice["ring_plan"][1]
@@ -453,7 +455,10 @@ def test_wrong_answers_get_part_of_the_points_and_are_explained():
     assert "does not make shards alike" in advice["effective_batch"][0] and "round up" in advice["updates_made"][1]
     assert "agreeing is missing" in advice["worth_having"][1]
     assert "Adam keeps two numbers" in advice["bytes_on_each"][0]
-    assert "share of the images" in advice["memory_on_each"][1] and "share one exchange" in advice["batch_time"][3]
+    assert (
+        "round the number of workers up" in advice["workers_needed"][1]
+        and "share one exchange" in advice["batch_time"][3]
+    )
     assert "more workers fail more often" in advice["share_lost"][1]
     assert "rank has no say" in advice["shard_indices"][0] and "generator of your own" in advice["shard_indices"][2]
     assert results["warmup_factor"].groups[2].difference.startswith("warmup_factor(")
