@@ -9,12 +9,13 @@ does not wait for the other imports.
 import importlib
 
 _HOMES = {
-    "RunError": "cells.running", "horovodrun": "cells.running", "torchrun": "cells.torchrun",
-    "live": "cells.claims", "saved": "cells.claims",
-    "on_two_hosts": "cells.hosts", "show_case": "cells.case",
-    "all_guesses": "cells.guesses", "compare": "cells.guesses",
+    "RunError": "cells.launches.running", "horovodrun": "cells.launches.running", "torchrun": "cells.launches.torchrun",
+    "live": "cells.display.claims", "saved": "cells.display.claims",
+    "on_two_hosts": "cells.launches.hosts", "show_case": "cells.plots.case", "show_solution": "cells.plots.case",
+    "accuse": "cells.tasks.guesses", "all_guesses": "cells.tasks.guesses",
+    "compare": "cells.tasks.guesses", "verdict": "cells.tasks.guesses",
     "explore": "explorables",
-    "axes": "cells.figures", "panels": "cells.figures", "show": "cells.figures",
+    "axes": "cells.display.figures", "panels": "cells.display.figures", "show": "cells.display.figures",
 }  # fmt: skip
 __all__ = list(_HOMES)
 

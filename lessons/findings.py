@@ -26,10 +26,10 @@ from benchmarks.claims.lesson_06 import c24_momentum_correction as c24
 from benchmarks.claims.lesson_06 import c30_ghost_batch_norm as c30
 from benchmarks.claims.lesson_06 import c31_warmup as c31
 from benchmarks.claims.lesson_07 import c32_techniques as c32
+from benchmarks.cost_models import published
 from benchmarks.experiment import results, runner
 from benchmarks.experiment.claim import Runs
 from benchmarks.experiment.intervals import Difference, deviation, difference, paired
-from benchmarks.methods import published
 from benchmarks.speed import where_it_pays
 from benchmarks.speed.comparisons import links, one_core_each
 from benchmarks.speed.loop import gradient_bytes
@@ -186,7 +186,8 @@ def _c32() -> dict[str, str]:
 def _clusters() -> dict[str, str]:
     found = where_it_pays.summary(list(published.measurements()))
     names = {
-        "within": "within", "count": "count", "median": "median", "guess": "guess_median", "largest": "largest",
+        "within": "within", "count": "count", "median": "median", "largest": "largest",
+        "guess": "guess_median", "guess_largest": "guess_largest",
         "middle": "middle_median", "middle_largest": "middle_largest",
     }  # fmt: skip
     return {f"clusters_{name}": str(found[key]).removesuffix(" %") for name, key in names.items()}
@@ -234,8 +235,7 @@ def _simple_predictions() -> Iterator[tuple[str, float, float]]:
     A learner's copy does not have the exercise's reference, and never calls this.
     """
     batch_time = exercises.get("batch_time").reference
-    ways = {"plain": "group", "earlier": "ddp", "float16": "fp16", "4 batches": "accumulate"}
-    for rate, (way, name) in itertools.product(("10gbit", "1gbit", "200mbit", "50mbit"), ways.items()):
+    for rate, (way, name) in itertools.product(links.RATES, links.IN_SHORT.items()):
         sending = 1.5 * gradient_bytes(links.NETWORK) * 8 / bits_per_second(rate)
         seconds = batch_time(0.03, 0.06, 6 * 50e-6, sending, way)
         yield way, 64 / seconds, float(np.median(links.speeds(_links(), f"2x2-{rate}-16", name)))
@@ -279,7 +279,7 @@ SENTENCES = (
     Sentence(LESSON_05, "All seeds agree, so it is not (d).", lambda: _falling(4, "epochs").high < 0),
     Sentence(LESSON_05, "points *more* than one worker reaches", lambda: _falling(4, "updates").low > 0),
     Sentence(
-        LESSON_05, "Why are four workers even *better* at equal updates?",
+        LESSON_05, "Why are four workers even better than one at equal updates?",
         lambda: _falling(2, "updates").low > 0 and _falling(4, "updates").low > 0,
     ),
     Sentence(
@@ -346,10 +346,6 @@ SENTENCES = (
     Sentence(
         LESSON_05, "some tens to a hundred images",
         lambda: 10 < c20.fit(runs("C20"))[1] < 150 and 10 < np.mean(c28.finding(runs("C28")).critical) < 150,
-    ),
-    Sentence(
-        LESSON_05, "the largest is more than three times the smallest",
-        lambda: float(_other_05()["c28_noise"]) > 3 * float(_other_05()["c20_critical"]),
     ),
     Sentence(
         LAB_15, "At equal epochs the large batch has the higher training loss",
@@ -447,11 +443,12 @@ SENTENCES = (
     ),
     Sentence(LESSON_07, "and no difference is seen. So a good recipe", lambda: _seen("end", 0)),
     Sentence(
-        LESSON_10,
-        "keep at least three quarters of the plain way's speed. Stock Horovod exchanges after each batch, too, and it "
-        "is much slower.",
-        lambda: min(_gain(way) for way in ("each", "parts", "fp16", "ddp", "powersgd", "topk")) > 0.75 > 0.6
-        > _gain("stock"),
+        LESSON_10, "keep at least three quarters of the plain way's speed.",
+        lambda: min(_gain(way) for way in ("each", "parts", "fp16", "ddp", "powersgd", "topk")) > 0.75,
+    ),
+    Sentence(
+        LESSON_10, "Stock Horovod exchanges after each batch, too, and it is slower on all links.",
+        lambda: all(np.median(links.gains(_links(), f"2x2-{rate}-16", "stock")) < 0.95 for rate in links.RATES),
     ),
     Sentence(
         LESSON_10, "no other way that exchanges the gradient after every batch of this size is much faster.",

@@ -35,7 +35,7 @@ TERMS = [
     Term("saddle", "a point where the loss is least in one direction and greatest in another", "11"),
     Term("noise scale", "the batch size at which a gradient's noise is as large as the gradient", "01"),
     Term("critical batch size", "the batch size from which on larger batches save ever less", "01"),
-    Term("all-reduce", "an exchange after which all workers have the same sum or mean", "01"),
+    Term("all-reduce", "an exchange after which all workers have the same sum or mean", "00"),
     Term("bfloat16", "a number format of 16 bits with the range of float32", "02"),
     Term("nats", "the unit of the loss, with the natural logarithm", "02"),
     Term("weight decay", "each update also makes the weights a little smaller", "06"),

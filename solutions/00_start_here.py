@@ -23,8 +23,8 @@
 # Training a network on one processor is slow. So you start four **workers**. A worker is a process, which has a
 # processor of its own where there are enough. Each has a copy of the network, and its own quarter of the images, its
 # **shard**. After every **batch** of a few dozen images they average their gradients, and each of them changes its
-# weights by the same average. This is one **update**. They start with equal weights. So all four stay equal. This is
-# called **data parallelism**.
+# weights by the same average. This is one **update**. They should start with equal weights, so that all four stay
+# equal. This is called **data parallelism**. That is the plan, and a program may differ from it.
 #
 # Every log looks healthy. The loss falls. No error is printed. All four processors are busy. And in the end the network
 # is *worse* than the one that a single worker trained. Nobody has changed the network or the images, and each image was
@@ -41,27 +41,99 @@ show_case()
 #
 # | suspect | what may have happened | examined in |
 # | --- | --- | --- |
-# | the measurement | it was bad luck, or the accuracy is that of one worker's images only | 01, 03 |
-# | the average | averaging loses something, or the program took the sum in place of the mean | 03 and its lab |
+# | the measurement | it was bad luck, or the accuracy is that of one worker's images only | here, 03 |
+# | the average | the mean of gradients loses information, or the program took the sum in its place | 03 and its lab |
 # | the data | all workers saw the same images | 04, 05 |
 # | the start | the workers began with different weights | 04 |
-# | the batch | an update uses four times as many images, so an epoch has a quarter of the updates | 05 |
+# | the batch | an update uses the images of four workers, and that may be too many | 05 |
 # | the rate | the learning rate does not fit the larger batch | 05, 06 |
 # | the normalisation | batch normalisation, which uses means over the batch, sees one worker's images only | 06 |
+#
+# The first suspect can be examined at once. Was it bad luck? The picture has five runs of one worker and five of four
+# workers. Suppose that both are equally good, and that only luck decides. Then each order of the ten results is equally
+# likely. **Guess:** how likely is it that the five runs of one worker all end above the five of four workers?
+
+# %%
+from math import comb
+
+print(f"There are {comb(10, 5)} ways to choose which five of ten runs are the best.")
+
+# %% [markdown]
+# In one of these 252 ways, the best five are exactly those of one worker. So the chance is 1 in 252, which is 0.4 %. Is
+# it so in the picture? Look at the ends of the lines. We do not believe in such luck, so it was something else.
 #
 # Each lesson takes up some of the suspects, and clears or convicts them by an experiment. In lesson 07 you examine a
 # published table in which several of them were at work at once. In lesson 08 you write a program for four workers that
 # gets everything right, and a grader watches what your workers really do. Lesson 09 goes from one computer to several,
 # and lesson 10 shows what you will meet at work.
-#
-# This course says only what it can show. For each claim, you see the result of a full experiment on test images. It
-# comes with the spread over several runs, the machine, and the command that repeats the experiment. Many of them you
-# also run yourself, small. The claims come from public discussions, courses and papers, which lesson 99 lists.
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 
 # %% [markdown]
+# ## Four workers, one network
+#
+# Now start four workers yourself. This is what they do in one update. (The **all-reduce** is the exchange after which
+# each worker has the mean of all gradients.)
+#
+# ![](drawings/one_update.svg)
+#
+# **Horovod** is a library that carries numbers between workers, and averages their gradients. Its command `horovodrun`
+# starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod which one it
+# is and how many there are. A worker's number is called its **rank**, from 0 on. The number of workers is the **size**.
+#
+# The images are CIFAR-10 (Krizhevsky 2009): 50,000 small training images of ten kinds of things, and 10,000 test
+# images. To be quick we use the first few thousand of each.
+#
+# In the picture below the cell, each worker has a row of boxes. A box is a moment, from left to right. Its colour says
+# what the worker did at this moment. **Before you run the cell, guess:** how many per cent of the test images will be
+# right after such a short run? Somebody who guesses among ten kinds has 10 %.
+
+# %%
+from lessons import horovodrun
+
+lines = horovodrun("cifar_base.py", workers, epochs=epochs + 2, images=images, batch_size=64, seed=seed, device=device)
+
+# %% [markdown]
+# The first line of the output, behind the `$`, is what you would type in a terminal. The run was short, so the accuracy
+# is low.
+#
+# What happened? Four processes each saw a quarter of the images. After every batch they averaged their gradients, and
+# each changed its weights with the average. So every worker must take part in each update, and the faster ones wait for
+# the slowest. At the end all four held the same network, and one of them wrote it down.
+#
+# The rows show different losses, although the networks are equal. Each is the loss of one worker's own last batch. The
+# training loss in the printed lines is the mean over a whole epoch and all workers.
+#
+# <details><summary>What if one worker fails?</summary>
+#
+# The others cannot make the next update, and the launcher ends them all. The number of workers is fixed at the start.
+# (Lesson 09 shows runs that go on.)
+#
+# </details>
+#
+# Now the same with *two* workers. Everything else is as before. **Guess:** how many updates do they make?
+
+# %%
+lines = horovodrun("cifar_base.py", 2, epochs=epochs + 2, images=images, batch_size=64, seed=seed, device=device)
+
+# %% [markdown]
+# Twice as many. An update of four workers uses 4 × 64 = 256 images, and an update of two uses 128. So an epoch of the
+# same images has twice as many updates. (Which of the two networks is more accurate, such a short run cannot tell.)
+#
+# **Now it is your turn.** Whom do you suspect in the case above? Write it into the next cell, in the words of the
+# table. You get the verdict in notebook 05.
+
+# %%
+from lessons import accuse
+
+my_suspect = None  # such as "the average"
+accuse(my_suspect)
+
+# %% [markdown]
+# **Why a command, and not a function?** A notebook is one process, and a function that you call runs inside it. Workers
+# are processes of their own. So each run with several workers starts with a command such as the one above.
+#
 # ## The map
 #
 # ![](drawings/course_map.svg)
@@ -88,14 +160,18 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 #
 # Go through them in order the first time: each uses the words of those before it. You average by hand before you use
 # Horovod, so that you know what it does for you. And you see the causes before the techniques, so that you know when to
-# use which. The minutes are estimated from the words, the code and the exercises. Where a cell says `live`, you wait
-# for a small experiment, for seconds or a minute. Where it says `saved`, you see the full one at once.
+# use which. The minutes are estimated from the words, the code and the exercises.
+#
+# This course says only what it can show. For each claim, you see the result of a full experiment on test images. It
+# comes with the spread over several runs, the machine, and the command that repeats the experiment. Many of them you
+# also run yourself, small. The claims come from public discussions, courses and papers, which lesson 99 lists.
 
 # %% [markdown]
 # ## Your machine
 #
-# Nothing here needs a GPU. If you have one, one worker uses it. Several workers use it if the installation
-# (`make course`) has found NVIDIA's compiler. Otherwise they stay on the CPU.
+# Nothing here needs a GPU. If you have one, one worker uses it. Several workers can use GPUs only if Horovod was
+# compiled for them. The installation, `make course`, does this if it finds NVIDIA's compiler. Otherwise they stay on
+# the CPU.
 
 # %%
 import psutil
@@ -111,48 +187,8 @@ print("GPUs:", gpus or "none")
 # %% [markdown]
 # Each worker has a copy of the program and of the network, so four workers need four times the memory of one. If the
 # memory is too small, the system becomes very slow, or it ends a worker. With fewer cores than workers the workers take
-# turns. They still compute what workers on machines of their own would compute, which is all that most experiments here
-# need: *what* is learned does not depend on the clock. Where time is the question, the notebooks say how it was
-# measured.
-#
-# ## Four workers, one network
-#
-# **Horovod** is a library that carries numbers between workers, and averages their gradients. Its command `horovodrun`
-# starts the processes. Each runs the same script, `source_code/cifar_base.py`, and finds out from Horovod which one it
-# is and how many there are. A worker's number is called its **rank**, from 0 on. The number of workers is the **size**.
-# The script also shifts and mirrors each image at random, and each worker does so in its own way. The images are
-# CIFAR-10 (Krizhevsky 2009): 50,000 small training images of ten kinds of things, and 10,000 test images. To be quick
-# we use the first few thousand of each. **Before you run the cell, guess:** how many per cent of the test images will
-# be right after such a short run? Somebody who guesses among ten kinds has 10 %.
-
-# %%
-from lessons import horovodrun
-
-lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch_size=64, seed=seed, device=device)
-
-# %% [markdown]
-# The first line of the output, behind the `$`, is what you would type in a terminal. Below it each worker has a row.
-# Its boxes say what the worker did, from left to right. The run was short, so the accuracy is low.
-#
-# What matters is what happened. Four processes each saw a quarter of the images. After every batch they averaged their
-# gradients, and each changed its weights with the average. So every worker must take part in each update. The number of
-# workers is fixed at the start. If one worker fails, the others cannot make the next update, and the launcher ends them
-# all. (Lesson 09 shows runs that go on.) At the end all four held the same network, and one of them wrote it down. The
-# losses in the rows differ all the same, because each is the loss of one worker's own last batch. The training loss in
-# the last line is the mean over the whole epoch and all workers.
-#
-# **Try it:** change `workers` to 2 in the cell of parameters above, run that cell and the one with `horovodrun` again,
-# and compare. What has changed in the number of updates? Why?
-#
-# <details><summary>The answer</summary>
-#
-# An update of four workers uses 4 × 64 = 256 images. An update of two uses 128. So an epoch of the same images now has
-# twice as many updates.
-#
-# </details>
-#
-# **Why a command, and not a function?** A notebook is one process, and a function that you call runs inside it. Workers
-# are processes of their own. So each run with several workers starts with a command such as the one above.
+# turns. Then a run takes longer, but it computes the same gradients and weights. Most experiments here need no more.
+# Where time is the question, the notebooks say how it was measured.
 #
 # ## Why Horovod?
 #
@@ -176,6 +212,9 @@ lines = horovodrun("cifar_base.py", workers, epochs=epochs, images=images, batch
 #   all apply the mean gradient.
 # - The rank says which worker this is, and the size says how many there are.
 # - The course shows its claims with saved results. You repeat many of them yourself, in a small version.
+#
+# **Still open:** who did it? To judge the batch, one has to know what a batch tells about all images. That is notebook
+# 01.
 #
 # ## Questions
 #

@@ -91,13 +91,12 @@ for _ in range(3):
 # Gradient descent gives the same answer each time. SGD gives another one each time, near it. Is SGD just not finished?
 # Would more updates help? Decide before you read on.
 #
-# ![](drawings/noise_ball.svg)
-#
 # More updates do not help. At the minimum $g$ is zero, but $\hat g$ is not, because a few images never agree exactly.
 # So every update is a small kick, and the full gradient pulls back. In the end kicks and pull balance. From then on,
 # the distance from the minimum $w^*$ stays about the same.
 #
-# Move the dials. What does a higher rate do to this distance? What does a larger batch do?
+# Move the dials. What does a higher rate do to this distance? What does a larger batch do? Can you change both, so that
+# the distance stays the same?
 
 # %%
 from lessons import explore
@@ -105,6 +104,11 @@ from lessons import explore
 explore("cloud")
 
 # %% [markdown]
+# A higher rate makes the cloud wider, and a larger batch makes it narrower. Four times the rate *and* four times the
+# batch leave it as it was:
+#
+# ![](drawings/noise_ball.svg)
+#
 # For small rates, the typical distance is
 #
 # $$ \sqrt{\mathbb E \lVert w - w^* \rVert^2} \approx c\, \sqrt{\eta / B} $$
@@ -123,14 +127,17 @@ explore("cloud")
 #
 # </details>
 #
-# **What to look at:** on the left the two paths. On the right the distance at which SGD stays, for three rates and
-# three batch sizes. Do all nine points lie on one line? How steep is it?
+# Is it so? An experiment lets SGD settle for three rates and three batch sizes. (A cell with `live` runs an experiment
+# at a small size, for seconds or a minute. A cell with `saved` shows the full one, which we ran before.)
 
 # %%
 runs = live("C12", device=device, seed=seed)
 
 # %% [markdown]
-# The full experiment has more runs side by side, over all images:
+# The figure is of the full experiment, with more runs side by side, over all images. Your own run is drawn into it.
+#
+# **What to look at:** on the left the two paths. On the right the distance at which SGD stays. Do all nine points lie
+# on one line? How steep is it?
 
 # %%
 result = saved("C12")
@@ -243,12 +250,17 @@ result = saved("C03")
 #
 # $$ \mathcal B = \frac{\operatorname{tr} \Sigma}{\lVert g \rVert^2}. $$
 #
-# It tells the price of a run. A step by a noisy gradient lowers the loss by less than a step by the gradient of all
-# images. Take the best rate for each batch size. Then the step gains the share $\frac{1}{1 + \mathcal B / B}$. (The box
-# below derives this for a simple loss.) So a run needs $1 + \mathcal B / B$ times as many steps. Let $S_{\min}$ be the
-# number of updates that very large batches need. Then a run needs $S$ updates, and so $S B$ images:
+# ### The price of a run
 #
-# $$ S = S_{\min} \left(1 + \frac{\mathcal B}{B}\right), \qquad S B = S_{\min} \left(B + \mathcal B\right). $$
+# A step by a noisy gradient lowers the loss by less than a step by the gradient of all images. How much less? Take the
+# best rate for each batch size. At the border, where $B = \mathcal B$, a noisy step gains *half* of what a step without
+# noise gains. So a run needs twice as many steps. With a batch of a quarter of the border, it needs five times as many,
+# and with four times the border only 1.25 times as many. In general, a run needs
+#
+# - $1 + \mathcal B / B$ times the least number of updates. (Very large batches need the least number of updates.)
+# - $1 + B / \mathcal B$ times the least number of images. (Very small batches need the least number of images.)
+#
+# The second line follows from the first, because each update has $B$ images.
 #
 # <details><summary>Where do the formulas come from?</summary>
 #
@@ -260,7 +272,8 @@ result = saved("C03")
 # This is at the rate $\eta = \frac{1}{h\,(1 + \mathcal B / B)}$. With this rate the gain is
 # $\frac{\lVert g \rVert^2}{2h} \cdot \frac{1}{1 + \mathcal B / B}$. So each step gains the share
 # $\frac{1}{1 + \mathcal B / B}$ of the most that a step can gain, and the run needs $1 + \mathcal B / B$ times as many
-# steps. McCandlish et al. 2018 derive it for any bowl.
+# steps. If $S_{\min}$ is the least number of updates, this is $S = S_{\min} (1 + \mathcal B / B)$ updates, and so
+# $S B = S_{\min} (B + \mathcal B)$ images. McCandlish et al. 2018 derive it for any bowl.
 #
 # </details>
 #
@@ -268,6 +281,8 @@ result = saved("C03")
 # you would take, before you run the cell.
 
 # %%
+from lessons.cells.plots.price import show_price
+
 border, per_gpu = 500, 256  # images: the noise scale, and the batch of one GPU
 
 
@@ -276,23 +291,7 @@ def price(batch):
     return 1 + border / batch, 1 + batch / border
 
 
-batches = np.geomspace(20, 40_000, 100)
-figure, parts = panels(
-    ("images in a batch", "updates, times the least"), ("images in a batch", "images, times the least"), size=(8.0, 3.2)
-)
-for quantity, ax in enumerate(parts):
-    ax.loglog(batches, price(batches)[quantity], color=PURPLE, marker="")
-    ax.axvline(border, color="0.5", linestyle=":")
-    for gpus in (1, 4, 64):
-        dot = (gpus * per_gpu, price(gpus * per_gpu)[quantity])
-        ax.plot(*dot, "o", color=PURPLE)
-        label, side = f"{gpus} GPUs" if gpus > 1 else "1 GPU", ("left", "right")[quantity]
-        ax.annotate(label, dot, (0, 8), textcoords="offset points", horizontalalignment=side)
-show(
-    figure,
-    "Two curves over the batch size. The updates fall and then stay. The images stay and then rise.",
-    f"Dotted: the noise scale, {border} images.",
-)
+show_price(price, border, per_gpu)
 for gpus in (1, 2, 4, 16, 64):
     updates, used = price(gpus * per_gpu)
     print(f"GPUs: {gpus:2}   updates: {updates:.2f} times the least   images: {used:5.2f} times the least")
@@ -314,14 +313,16 @@ for gpus in (1, 2, 4, 16, 64):
 #
 # At every update, $g$ over all images costs too much. But $K$ workers already have what we need. Each has a gradient of
 # its own $b$ images. (Each must draw other images: with equal seeds all would draw the same, and the average would be
-# no better than one gradient.) Then an **all-reduce**, an exchange after which all have the same result, gives the
-# average: a gradient of $Kb$ images. Noise makes a gradient longer: $\hat g$ is $g$ plus noise, and the noise points
-# along $g$ as often as against it. So on average over many batches the squared lengths add up:
+# no better than one gradient.) Then an all-reduce, an exchange after which all have the same result, gives the
+# average: a gradient of $Kb$ images.
+#
+# Look at the lengths. $\hat g$ is $g$ plus noise. The noise points along $g$ as often as against it, so in the mean it
+# makes $\hat g$ neither longer nor shorter along $g$. But its own squared length is added. In the mean over many
+# batches:
 #
 # $$ \mathbb E \lVert \hat g_B \rVert^2 = \lVert g \rVert^2 + \frac{\operatorname{tr} \Sigma}{B}. $$
 #
-# Put in $B = b$ and $B = Kb$. These are two equations with two unknowns, $\lVert g \rVert^2$ and
-# $\operatorname{tr} \Sigma$. Solve them, and return their ratio $\mathcal B$.
+# Put in $B = b$ and $B = Kb$. These are two equations with two unknowns.
 
 
 # %% exercise="noise_scale"
@@ -349,8 +350,9 @@ my_guess = None  # a number of images
 # 1. **From the noise.** Several processes train one small network together. Each computes a gradient on its own images.
 #    We record its squared length, and the squared length of the average. This gives the noise scale $\mathcal B$.
 # 2. **From the updates.** One process trains the same network from the same weights to the same test loss, with several
-#    batch sizes. For each of them it searches for the rate that needs the fewest updates. Then it fits
-#    $S = S_{\min}(1 + B_{\text{crit}} / B)$. This gives the critical batch size $B_{\text{crit}}$.
+#    batch sizes. For each of them it searches for the rate that needs the fewest updates. Then it fits the formula
+#    above, in which the updates are the least number times $1 + B_{\text{crit}} / B$. This gives the critical batch
+#    size $B_{\text{crit}}$.
 #
 # **What to look at:** on the left, where does the line bend? Is the dotted line (the noise scale) near the dashed one
 # (the critical batch size)? On the right, what does the noise scale do during the run?

@@ -80,7 +80,7 @@ for name, right_class in (("modest", modest), ("bold", bold)):
 # This is the whole program. Every later script in this course is this one with a few lines changed.
 
 # %%
-from lessons.cells.running import SOURCE
+from lessons.cells.launches.running import SOURCE
 
 print((SOURCE / "cifar_single.py").read_text())
 
@@ -123,12 +123,14 @@ for epoch in (0, 1):
 #     optimizer.step()
 # ```
 #
-# In the script, `train_epoch` makes these updates. (It stands in `source_code/cifar/training.py`. If the processor is
-# fast with numbers of 16 bits, called **bfloat16**, it uses these in the network.) In the script and in this function,
-# five parts are new:
+# In the script, `train_epoch` makes these updates. (It stands in `source_code/cifar/training.py`.) In the script and in
+# this function, five parts are new:
 #
 # - `batches` cuts the order into pieces, and fetches the images of each piece.
-# - `augment` distorts these images: it shifts and mirrors them at random.
+# - `augment` distorts these images: it shifts and mirrors them at random. So the network sees a new version of each
+#   image in every epoch, and cannot learn it by heart. A distortion must leave the label right. A mirrored truck is a
+#   truck, but a mirrored arrow points the other way. Test images are never distorted, so that two tests of one network
+#   give the same accuracy.
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
 # - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it.
 # - `scheduler.step()` comes once after each `optimizer.step()`. So the scheduler counts updates, and not epochs.
@@ -148,20 +150,29 @@ for cleared in (True, False):
 # %% [markdown]
 # Without it, the weight swings around 0 and never rests: the old gradients still push when it has arrived. A lower rate
 # only makes the swings slower. (Sometimes one wants to add. Four calls of `backward()` and one step are an update with
-# a batch four times as large, if each loss is divided by four.)
+# a batch four times as large, if each loss is divided by four. With batch normalisation this is not quite the same.)
 #
-# The network is a small ResNet. Its layers are convolutions. They look for patterns in small windows of the image.
-# Short cuts lead around some of them. Most networks of this kind also have **batch normalisation**. It gives the
-# numbers between two layers mean 0 and deviation 1, over the images of the batch. (So to it, four small batches whose
-# gradients are added are not the same as one large batch.) Notebook 06 explains it. The script leaves it out, by
-# `norm=no_norm`. The measurements below use the same network with it.
+# ### The network, and the test
 #
-# After each epoch, `count_correct` counts the test images that the network classifies correctly. For this it calls
-# `net.eval()`, so that each part of the network behaves as in use and not as in training. In training, batch
-# normalisation makes an answer depend on the other images of the batch, and it collects means for later use. A test in
-# that mode would change these means with test images. A later test in the right mode would then give another result.
-# `count_correct` also works under `torch.no_grad()`, so that nothing is kept for a gradient. `train_epoch` sets the
-# network back by `net.train()`.
+# The network is a small ResNet. Its layers are convolutions: they look for patterns in small windows of the image. Most
+# networks of this kind have **batch normalisation** between the layers, which makes an answer depend on the other
+# images of the batch. The script leaves it out (`norm=no_norm`), and notebook 06 explains it. If the processor is fast
+# with numbers of 16 bits, called **bfloat16**, the script uses these in the network.
+#
+# After each epoch, `count_correct` counts the test images that the network classifies correctly. It needs two lines
+# that a training loop does not have:
+#
+# - `net.eval()` makes each part of the network behave as in use and not as in training. Batch normalisation then stops
+#   to look at the other images. (`train_epoch` sets the network back by `net.train()`.)
+# - `with torch.no_grad():` keeps nothing for a gradient, which saves time and memory.
+#
+# <details><summary>What goes wrong if a test forgets net.eval()?</summary>
+#
+# With batch normalisation, an image gets another answer in another batch. In a batch of two images, the means over the
+# batch say little, so the accuracy falls. And batch normalisation collects means for later use, so the test images
+# would change the network.
+#
+# </details>
 
 # %% [markdown]
 # ## How long does an update take?
@@ -175,8 +186,12 @@ for cleared in (True, False):
 # second. An update of 60 images takes 80 ms, which makes 750. The limit is $1/c$, here 1,000. Half of it is reached at
 # the **knee**, $B = t_0/c$, here 20 images. At three times the knee it is three quarters.
 #
-# (Python only tells a GPU what to compute, and goes on at once. So wait for the GPU by `torch.cuda.synchronize()`
-# before you read the clock. `loss.item()` waits, too: it needs the result.)
+# <details><summary>How does one measure the time on a GPU?</summary>
+#
+# Python only tells a GPU what to compute, and goes on at once. So wait for the GPU by `torch.cuda.synchronize()` before
+# you read the clock. `loss.item()` waits, too: it needs the result.
+#
+# </details>
 #
 # Fit that line. Choose it so that the sum of the squared errors is smallest.
 #
@@ -216,8 +231,8 @@ measured = live("C16", device=device, seed=seed)["updates"][0]
 saved_c16 = saved("C16")
 
 # %% [markdown]
-# Now your own machine. Your function finds $t_0$ and $c$ from the batches of up to 128 images. Then it predicts a batch
-# that the run did not have:
+# Now your own machine. Your function finds $t_0$ and $c$ from the batches of up to 128 images. Then it predicts two
+# batches that it has not seen: one of 100 images, and the largest of the run. Is the line right within a tenth?
 
 # %%
 from benchmarks.instruments.step_timing import seconds_of_update
@@ -235,6 +250,8 @@ print(f"t0 = {1000 * t0:.1f} ms, c = {1000 * c:.3f} ms an image, knee at {t0 / c
 pictures, labels = next(data.batches(train, data.shuffle(len(train), seed, 0), 100, data.augment))
 took = seconds_of_update(pictures, labels, use_device(device))
 print(f"an update of 100 images: predicted {1000 * (t0 + 100 * c):.0f} ms, measured {1000 * took:.0f} ms")
+largest, seconds = measured["batches"][-1], measured["seconds"][-1]
+print(f"an update of {largest} images: predicted {1000 * (t0 + largest * c):.0f} ms, measured {1000 * seconds:.0f} ms")
 if not 0.5 < (t0 + 100 * c) / took < 2:
     print("They are far apart. Probably another program was busy: run the cell with live() again, and then this one.")
 
@@ -251,12 +268,13 @@ if not 0.5 < (t0 + 100 * c) / took < 2:
 #
 # <details><summary>Can one predict the time without a run?</summary>
 #
-# Roughly, by counting. Take a convolution with windows of 3 × 3 from 64 to 64 channels. For each pixel it makes 9 · 64
-# · 64 multiplications, and as many additions. An image of 32 × 32 has 1,024 pixels. So it needs 2 · 9 · 64 · 64 ·
-# 1,024, or 75 million operations. The gradients need about twice as many, because there are some for the weights and
-# some for the inputs. So training needs three times 75 million. A processor that makes 50 billion of them a second
-# needs 4.5 ms for this layer and one image. Such a count tells $c$, but not $t_0$, and real programs reach only a part
-# of the speed that a data sheet names.
+# Roughly, by counting. Take a convolution with windows of 3 × 3 from 64 to 64 channels. It has 9 · 64 · 64 weights, and
+# it uses all of them at each pixel. So for each pixel it makes 9 · 64 · 64 multiplications, and as many additions. An
+# image of 32 × 32 has 1,024 pixels. So it needs 2 · 9 · 64 · 64 · 1,024, or 75 million operations. On an image of 16 ×
+# 16 it needs a quarter of them, and it has as many weights. The gradients need about twice as many, because there are
+# some for the weights and some for the inputs. So training needs three times 75 million. A processor that makes 50
+# billion of them a second needs 4.5 ms for this layer and one image. Such a count tells $c$, but not $t_0$, and real
+# programs reach only a part of the speed that a data sheet names.
 #
 # </details>
 #
@@ -315,56 +333,73 @@ for size in (1, 64, 4096):
     print(f"{size} images: gradient {tuple(layer.weight.grad.shape)}, input kept {tuple(inputs.shape)}")
 
 # %% [markdown]
-# So the memory is a line, too. A fixed part belongs to the parameters, and each image adds its activations. What does
-# this mean for $K$ workers? They share out the images of a batch. For example, a network has 1,000,000 weights, and
-# each image needs 500,000 bytes of activations. One worker with Adam needs 4 · 1,000,000 · (1 + 1 + 2) bytes, which is
-# 16 MB, for weights, gradients and averages. A batch of 64 images adds 32 MB. Now let four workers share this batch.
-# Each of them has 16 images, so 8 MB of activations. **Guess:** which of the other numbers become smaller? Then write
-# the function.
+# So the memory is a line, too. A fixed part belongs to the parameters, and each image adds its activations. For
+# example, a network has 1,000,000 weights, and each image needs 500,000 bytes of activations. With Adam, the fixed part
+# has four numbers of 4 bytes for each weight: the weight, its gradient and two averages. That is 16 MB. A batch of 64
+# images adds 32 MB.
+#
+# Suppose that a batch does not fit into the memory of one machine. **Guess:** do four workers need a quarter of the
+# memory each? Write a function that says how many workers are needed.
 
 
-# %% exercise="memory_on_each"
-def memory_on_each(weights: int, averages: int, activations: int, images: int, workers: int) -> float:
-    """The bytes that each worker needs for its parameters and for its share of the images."""
+# %% exercise="workers_needed"
+from math import ceil
+
+
+def workers_needed(weights: int, averages: int, activations: int, images: int, memory: int) -> int:
+    """The smallest number of workers into whose memory the batch fits, or 0 if no number is enough."""
     ### BEGIN SOLUTION
     parameters = 4 * weights * (1 + 1 + averages)  # every worker has all of them
-    return parameters + activations * images / workers
+    fitting = (memory - parameters) // activations  # images
+    return ceil(images / fitting) if fitting >= 1 else 0
     ### END SOLUTION
 
 
 # %% [markdown]
 # Now the network of this lesson. Fit a line to the peaks of your own run. Its slope is what an image adds. Take that as
-# the activations. (It is a little more, because some tensors live for a moment only.) Its value at 0 images is the
-# fixed part. Is that as large as your function says?
+# the activations. (It is a little more, because some tensors live for a moment only.) How many workers does a batch of
+# 4,096 images need?
 
 # %%
 weights = memory["training"][0]["weights"] // 4  # this entry is in bytes
 each, fixed = c17.growth(memory["training"][0])
 print(f"{weights:,} weights, {each / 2**20:.2f} MiB for an image, {fixed / 2**20:.0f} MiB fixed")
-for workers_now in (1, 4, 16):
-    needed = memory_on_each(weights, 2, round(each), 1024, workers_now) / 2**20
-    print(f"by your function, 1,024 images and {workers_now} workers: {needed:.0f} MiB on each")
-print(f"by your function, without any image: {memory_on_each(weights, 2, round(each), 0, 1) / 2**20:.0f} MiB")
+for mebibytes in (4096, 1024, 256, 64, 7):
+    needed = workers_needed(weights, 2, round(each), 4096, mebibytes * 2**20)
+    fitting = int((mebibytes * 2**20 - fixed) / each)  # images beside the fixed part of your run
+    measured_too = ceil(4096 / fitting) if fitting >= 1 else 0
+    print(f"with {mebibytes:4} MiB on each, workers needed: {needed or 'none is enough'}", end="; ")
+    print(f"with the fixed part of your run: {measured_too or 'none is enough'}")
 
 # %% [markdown]
 # More workers need less memory each, but only for the images. Each worker still holds *all* the weights, gradients and
 # averages. In this small network, they are small beside the activations. In a large language model, they are not. Then
 # more workers do not help, and notebook 10 says what does.
 #
-# The fixed part of your run is larger than your function's, because PyTorch takes memory for its own work when it first
-# computes. Add that difference to each line. (1 MiB is 1,048,576 bytes.)
+# The fixed part of your run is larger than the parameters of your function, because PyTorch takes memory for its own
+# work when it first computes. Where memory is short, this counts, as the last column shows. (1 MiB is 1,048,576 bytes.)
 #
-# When memory runs out, first look at how many images each worker has in an update. There is also a common mistake. For
-# the backward pass, PyTorch records how a loss was computed, and the loss holds on to this record. `backward()` frees
-# the activations in it, but not all of the record. If you add up the losses themselves, the sum holds on to all their
-# records, and the memory grows with every update. So add up the numbers `loss.item()`. (Or add up `loss.detach()`, as
-# the script does. It lets go of the record, too, and does not wait for a GPU.)
+# When memory runs out, first look at how many images each worker has in an update.
+#
+# <details><summary>The memory grows with every update. What may be wrong?</summary>
+#
+# For the backward pass, PyTorch records how a loss was computed, and the loss holds on to this record. `backward()`
+# frees the activations in it, but not all of the record. If you add up the losses themselves, the sum holds on to all
+# their records. So add up the numbers `loss.item()`. (Or add up `loss.detach()`, as the script does. It lets go of the
+# record, too, and does not wait for a GPU.)
+#
+# </details>
 #
 # ## Who sets the pace?
 #
-# Training is a production line with four stages: fetch, distort, normalise, update. Without prefetching, each stage
-# waits for the one before. With **prefetching**, the next batch is prepared while the network computes (`overlapped`).
-# Suppose that the stages do not disturb each other. How many images a second come out in each case?
+# Training is a production line with four stages: fetch, distort, normalise, update. The first three prepare a batch.
+# Without prefetching, each stage waits for the one before. With **prefetching**, the next batch is prepared while the
+# network computes:
+#
+# ![](drawings/prefetching.svg)
+#
+# In the exercise, *all* stages may work at the same time, each on another batch (`overlapped`). How many images a
+# second come out, with and without it?
 
 
 # %% exercise="pipeline_rate"
@@ -376,11 +411,11 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 
 # %% [markdown]
-# Here only two things run side by side. A second thread, a second line of work in the same process, prepares the next
-# batch: it fetches, distorts and normalises. At the same time the network computes its update. (Each of the two has one
-# core here, so an update takes longer than in the first experiment.) So your function gets two numbers below: the time
-# of the three preparing stages together, and the time of the update. (PyTorch's `DataLoader` can use processes
-# instead.) The experiment has five pipelines.
+# In the experiment, only *two* things run side by side. A second thread, a second line of work in the same process,
+# prepares the next batch: it fetches, distorts and normalises. At the same time the network computes its update. (Each
+# of the two has one core here, so an update takes longer than in the first experiment.) So your function gets two
+# numbers below: the time of the three preparing stages together, and the time of the update. (PyTorch's `DataLoader`
+# can use processes instead.) The experiment has five pipelines.
 #
 # | pipeline | how the images are prepared | network |
 # | --- | --- | --- |

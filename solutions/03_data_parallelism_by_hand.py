@@ -329,7 +329,7 @@ def ring_step(chunks, step):
 
 
 # %%
-from lessons.cells.by_hand import show_losses, show_ring
+from lessons.cells.plots.by_hand import show_losses, show_ring
 
 show_ring(ring_step, workers)
 

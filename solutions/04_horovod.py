@@ -72,7 +72,7 @@ if hvd.rank() == 0:
     print("told by the launcher:", *(f"{name}={os.environ[name]}" for name in ("HOROVOD_RANK", "HOROVOD_SIZE")))
 
 # %%
-from lessons.cells.programs import launch
+from lessons.cells.launches.programs import launch
 
 print("\n".join(launch("horovodrun", "words.py", workers)))
 
@@ -142,7 +142,7 @@ print("\n".join(marked))
 # `hvd.broadcast_parameters`. The workers start with different weights. Will the program crash?
 
 # %%
-from lessons.cells.sabotage import sabotage
+from lessons.cells.tasks.sabotage import sabotage
 
 rows = sabotage("no broadcast")
 
@@ -177,8 +177,12 @@ for arm, (run, *_) in result.runs.items():
 # You find such a bug by asking for its symptom. Count the distinct images. Print the device. See who writes. Compare a
 # **hash** of the weights: a short number computed from all of them, so different weights show at once.
 #
-# (On the right, a curve can fall although the workers stay as far apart: the distance is divided by the length of the
-# weights, and that grows.)
+# <details><summary>On the right of the figure, a curve falls. Do the workers come nearer to each other?</summary>
+#
+# Not always. The curve is the distance between two workers' weights, divided by the length of the weights. That length
+# grows. So the curve can fall although the workers stay as far apart.
+#
+# </details>
 #
 # ## A GPU each
 #
@@ -250,9 +254,9 @@ for epoch in range(2):
 # (PyTorch's `DistributedSampler` divides the images, too. Call `sampler.set_epoch(epoch)` before each epoch. Without it
 # every epoch has the same order, and nothing fails.)
 #
-# Why must all have equally many? Each update is a collective. A worker with one batch more waits for workers that have
-# already left the loop. Horovod prints a warning every minute, and waits on. In other programs it is worse. If the
-# other workers begin the next epoch at once, Horovod averages gradients of two different updates, in silence.
+# Why must all have equally many? Each update is a collective. A worker with one batch more waits for the others. If
+# they have ended, it waits for ever, and Horovod prints a warning every minute. If they begin the next epoch, it is
+# worse: Horovod averages its last gradient of the old epoch with their first ones of the new epoch, in silence.
 #
 # ## Counting the test images
 #
@@ -295,7 +299,7 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 # workers, and says what they do.
 
 # %% tags=["task"]
-from lessons.cells import convert
+from lessons.cells.tasks import convert
 
 convert.begin()
 steps = convert.check()
@@ -315,7 +319,7 @@ steps = convert.check()
 # %% tags=["solution"]
 import shutil
 
-from lessons.cells.running import SOURCE
+from lessons.cells.launches.running import SOURCE
 
 solved = shutil.copy(SOURCE / "cifar_base.py", convert.MINE)
 
@@ -377,8 +381,9 @@ explore("timeline")
 # %% [markdown]
 # The exchange can hide only behind the backward pass, because the forward pass has no gradients yet. And the first
 # layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. In the
-# drawing with six groups, each group takes 5 ms for its bytes and 1 ms for its message. Five of them hide behind the
-# backward pass. The last one is the tail. So the update takes 20 + 40 + 6 = 66 ms. In general, at best an update takes
+# drawing, one exchange takes 29 ms for its bytes and 1 ms for its message. Each of six groups takes about 5 ms for its
+# bytes and 1 ms for its message. Five of them hide behind the backward pass. The last one is the tail. So the update
+# takes 20 + 40 + 6 = 66 ms. In general, at best an update takes
 #
 # $$ \text{forward} + \max(\text{backward}, \text{exchange} - \text{tail}) + \text{tail}. $$
 #
@@ -398,53 +403,38 @@ lines = horovodrun(
     "cifar_base.py", workers, epochs=epochs, images=images, batch_size=64, seed=seed, device=device,
     environment={"HOROVOD_TIMELINE": str(trace)},
 )  # fmt: skip
-lines[-1]
 
 # %% [markdown]
-# One line an epoch, though all workers ran the same code: only rank 0 records. The accuracy is low, because the network
-# has trained for a moment only.
+# Only rank 0 records. We pick a usual update. In the figure, each row is a gradient, and the time goes to the right.
+# Read the rows from top to bottom, as the backward pass does: the last layer comes first.
 #
-# We pick a usual update, and in it the gradient that was ready first. It belongs to the last layer. This is its way:
-
-# %%
-from lessons.cells.update import one_update, show_update
-
-update = one_update(trace)
-begin, first = update[0].start, next(event.tensor for event in update if event.tensor)
-for event in update:
-    if event.tensor == first:
-        print(
-            f"{first}: from {1000 * (event.start - begin):6.1f} to {1000 * (event.end - begin):6.1f} ms, {event.phase}"
-        )
-
-# %% [markdown]
-# The times count from the last exchange of the update before. Follow the lines:
-#
-# 1. For a while nothing is recorded. The worker makes the optimizer's step, fetches the next batch, and computes the
-#    forward pass and the start of the backward pass.
-# 2. The hook announces the gradient. `NEGOTIATE_ALLREDUCE` is *waiting*. It ends when all workers have announced this
-#    gradient. They find it by its **name** (`named_parameters=`), because another worker may finish its gradients in
-#    another order.
-# 3. `ALLREDUCE` is the *exchange*. It has three parts. `MEMCPY_IN_FUSION_BUFFER` copies small tensors into one buffer,
-#    so that they travel in one message. This is **tensor fusion**. `GLOO_ALLREDUCE` sends the buffer round the ring
-#    (with GPUs it is `NCCL_ALLREDUCE`). `MEMCPY_OUT_FUSION_BUFFER` copies the means back.
-#
-# Which of these is long tells you what to mend. Long waiting means that workers wait for each other. A long exchange
-# means that the network is the limit, or on one machine the processors.
-#
-# Now all gradients of this update. **What to look at:** read from top to bottom, as the backward pass does.
-#
-# - A *thin* line waits, and a *thick* line is an exchange. Thick lines that begin and end together travelled in one
-#   message.
-# - In the *grey* part nothing is exchanged: the worker only computes.
+# - In the *grey* part, nothing is exchanged yet. The worker makes the optimizer's step, fetches the next batch, and
+#   computes the forward pass and the start of the backward pass.
+# - A *thin* line waits. A hook has announced this gradient. The line ends when all workers have announced it. They find
+#   it by its **name** (`named_parameters=`), because another worker may finish its gradients in another order.
+# - A *thick* line is an exchange. Thick lines that begin and end together travelled in one message. Horovod copies
+#   small tensors into one buffer for this. That is **tensor fusion**.
 # - At the *dashed* line the last gradient is announced. What comes after it is the tail.
 
 # %%
-show_update(update)
+from lessons.cells.plots.update import one_update, show_update
+
+show_update(one_update(trace))
 
 # %% [markdown]
-# The worker also computes during the exchanges, but Horovod does not record it. (To see the whole record, open
-# `timeline.json` at `ui.perfetto.dev`.)
+# Which of these is long tells you what to mend. Long thin lines mean that workers wait for each other. Long thick lines
+# mean that the network is the limit, or on one machine the processors.
+#
+# <details><summary>What are these phases called in the file?</summary>
+#
+# `NEGOTIATE_ALLREDUCE` is the waiting. `ALLREDUCE` is the exchange. It has three parts. `MEMCPY_IN_FUSION_BUFFER`
+# copies the tensors into the buffer. `GLOO_ALLREDUCE` sends the buffer round the ring (with GPUs it is
+# `NCCL_ALLREDUCE`). `MEMCPY_OUT_FUSION_BUFFER` copies the means back. To see the whole record, open `timeline.json` at
+# `ui.perfetto.dev`.
+#
+# </details>
+#
+# The worker also computes during the exchanges, but Horovod does not record it.
 #
 # ### Does overlap pay here?
 #
@@ -452,7 +442,8 @@ show_update(update)
 # exchange here, and is there a free core for it?
 #
 # **What to look at:** on the left, two joined points are one launch, first without overlap and then with it. Does the
-# line fall or rise? The marks *best* and *sum* show what the theory allows.
+# line fall or rise? The marks *best* and *sum* show what the theory allows. (These are our saved runs, with a smaller
+# batch than yours.) On the right, one update of them: the exchange begins after the backward pass, or inside it.
 
 # %%
 result = saved("C26")
@@ -461,7 +452,7 @@ result = saved("C26")
 # The theory has two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
 # network card that is nearly true. Here the same cores do both. Sending through the **loopback**, the network inside
 # one machine, is work for the CPU, and so is adding up. If no core is free, each slows the other down. So on this
-# machine overlap saves nothing.
+# machine overlap saves nothing. On GPUs it usually does, so leave it on there.
 #
 # Overlap can even cost time. If each gradient is sent when it is ready, there are several small exchanges, and each
 # pays its latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of

@@ -70,31 +70,47 @@ my_guess = None  # a number of points, such as 10
 # falls evenly to zero.
 
 # %%
-saved_c04 = saved("C04", verdict=False)
+from lessons import show_solution, verdict
+
+show_solution()
 compare("four_workers", my_guess)
+verdict()
 
 # %% [markdown]
 # The answer is (c): too few updates. After as many images, the four workers reach {{c04_four}} %. **With equal updates,
 # they reach {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval, the
-# range in which the true difference probably lies: {{c04_gain_interval}}). So averaging (a) is not to blame. Each
-# worker had its own shard, so it is not (b). All seeds agree, so it is not (d).
+# range in which the true difference probably lies: {{c04_gain_interval}}).
 #
-# Why are four workers even *better* at equal updates? There are two possible reasons. They have seen every image four
-# times as often. And a gradient of more images has less noise. Are four workers needed for such a result? A control run
-# tells: **one** worker trains four times as long. Then it has seen every image as often as they have. It reaches
-# {{c04_longer}} %, which is {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). **So with
-# as many images, one worker ends even higher.** But it also makes four times as many updates. So these runs do not tell
-# how much of the four workers' gain comes from more passes over the images, and how much from less noise.
+# So it is not (a): the mean of four workers' gradients is that of one batch of 256 (notebook 03), and with enough
+# updates these workers end higher. Each worker had its own shard, so it is not (b). All seeds agree, so it is not (d).
 #
 # ### Was it a bad purchase?
 #
 # Look at the clock. Suppose that averaging costs no time. Then one worker makes {{c04_updates_four}} updates while four
-# workers make {{c04_updates_four}}. How far is one worker by then? It has seen a quarter of its images, and reaches
-# {{c04_one_quarter}} %. Four workers reach {{c04_four}} %.
+# workers make {{c04_updates_four}}. **Guess:** which of them is farther by then?
 #
+# The next figure has all comparisons, also with two workers. Look at the last group, *equal time, 4*. One worker with
+# {{c04_updates_four}} updates has seen a quarter of its images. It reaches {{c04_one_quarter}} %. Four workers reach
+# {{c04_four}} %.
+
+# %%
+saved_c04 = saved("C04", verdict=False)
+
+# %% [markdown]
 # > **Takeaway.** In the same *time*, four workers are {{c04_time}} points ahead ({{c04_time_interval}}). For the same
 # > *images*, they are {{c04_loss}} points behind ({{c04_loss_interval}}), because they make a quarter of the updates.
 # > The rest of this course is about how each update can count for more.
+#
+# <details><summary>Why are four workers even better than one at equal updates?</summary>
+#
+# There are two possible reasons. They have seen every image four times as often. And a gradient of more images has less
+# noise. Are four workers needed for such a result? A control run tells. It is the group *equal images* in the figure:
+# **one** worker trains four times as long. Then it has seen every image as often as they have. It reaches
+# {{c04_longer}} %, which is {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). So with as
+# many images, one worker ends even higher. But it also makes four times as many updates. So these runs do not tell how
+# much of the four workers' gain comes from more passes over the images, and how much from less noise.
+#
+# </details>
 #
 # ### Three ways out
 #
@@ -183,7 +199,12 @@ else:
 # the linear rule. Where do the best rates leave it?
 
 # %%
+my_guess = None  # how many times the best rate grows from 1 to 8 workers
+
+# %%
 result = saved("C20", verdict=False)
+compare("best_rate", my_guess)
+
 # %% [markdown]
 # The best rate first grows with the batch. Then it leaves the line. From 1 to 8 workers it grows about {{c20_early}}
 # times. From 8 to 32 workers it grows only {{c20_late}} times.
@@ -194,28 +215,28 @@ result = saved("C20", verdict=False)
 #
 # ### Why the best rate stops growing
 #
-# Think of a valley whose bottom is at 0, with the loss $\frac12 h x^2$ at the distance $x$. The larger the curvature
-# $h$ is, the steeper are its sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the
-# distance from the bottom by $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom. With a rate above $2/h$,
-# each step lands farther away, on the other side. So even without noise there is a best rate, $1/h$. Call it
-# $\eta_{\max}$. (A network has many directions. The steepest one decides which rates are too high. Some networks are
-# steep at the start, and low rates lead them to a less steep place. Notebook 06 begins with low rates.)
+# Think of a valley. The steps go downhill, and the rate says how long they are. In the left panel below, one step
+# begins at the right side. With a low rate it ends half-way. With the best rate it ends at the bottom. With more than
+# twice the best rate it ends on the other side, higher than it began. So there is a best rate even without noise. Call
+# it $\eta_{\max}$.
 #
-# A gradient of few images is noisy. Let $\sigma^2$ be the variance of one image's gradient. In a batch it is
-# $\sigma^2 / B$ (notebook 01), and a step multiplies it by $\eta^2$. So after a step, the mean squared distance from
-# the bottom is the following. (The noise is 0 in the mean, so the two parts simply add up.)
+# A gradient of few images is noisy. Then a longer step also carries more noise into the weights. **Guess:** is the best
+# rate of a noisy step higher than $\eta_{\max}$, or lower?
+
+# %%
+from lessons.cells.plots.valley import show_valley
+
+show_valley()
+
+# %% [markdown]
+# It is lower, and it depends on the batch. The right panel shows how far a noisy step ends from the bottom. The dots
+# are the lowest points. With more images in a batch there is less noise, so a longer step is best. By this model, the
+# best rate is
 #
-# $$ (1 - \eta h)^2 x^2 + \eta^2 \sigma^2 / B. $$
+# $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B}. $$
 #
-# The first part is smallest at the rate $1/h$, and the second part at 0. The best rate lies between them. Set the
-# derivative to 0: $-2 h (1 - \eta h) x^2 + 2 \eta \sigma^2 / B = 0$. Solve this for $\eta$:
-#
-# $$ \eta(B) = \frac{h x^2}{h^2 x^2 + \sigma^2 / B} = \frac{\eta_{\max}}{1 + \mathcal B / B}, \qquad
-# \mathcal B = \frac{\sigma^2}{(h x)^2}. $$
-#
-# So $\mathcal B$ is the variance of one image's gradient, divided by the squared gradient. That is the noise scale of
-# notebook 01. By its theory, it is also the critical batch size, beyond which more images hardly improve an update
-# (McCandlish et al. 2018, arXiv:1812.06162). Take $\mathcal B = 64$:
+# Here $\mathcal B$ is the noise scale of notebook 01. By its theory, it is also the critical batch size, beyond which
+# more images hardly improve an update (McCandlish et al. 2018, arXiv:1812.06162). The figure has $\mathcal B = 64$:
 #
 # | batch | 1 | 2 | 64 | 640 |
 # | --- | --- | --- | --- | --- |
@@ -224,27 +245,51 @@ result = saved("C20", verdict=False)
 # Far below $\mathcal B$, twice the batch allows almost twice the rate. This is the linear rule. Far above $\mathcal B$,
 # the rate hardly grows.
 #
+# <details><summary>Which part of the highest rate is best for a batch of 32 images?</summary>
+#
+# A third: $1 / (1 + 64/32)$. For 128 images it is two thirds. So four times the batch allows only twice the rate here.
+#
+# </details>
+#
+# <details><summary>Where does the formula come from?</summary>
+#
+# Let the loss be $\frac12 h x^2$ at the distance $x$ from the bottom. The larger the curvature $h$ is, the steeper are
+# the sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the distance by
+# $1 - \eta h$. With the rate $1/h$, it ends exactly at the bottom, so $\eta_{\max} = 1/h$. With a rate above $2/h$,
+# each step lands farther away.
+#
+# Let $\sigma^2$ be the variance of one image's gradient. In a batch it is $\sigma^2 / B$ (notebook 01), and a step
+# multiplies it by $\eta^2$. The noise is 0 in the mean, so the two parts of the mean squared distance simply add up:
+#
+# $$ (1 - \eta h)^2 x^2 + \eta^2 \sigma^2 / B. $$
+#
+# The first part is smallest at the rate $1/h$, and the second part at 0. Set the derivative to 0:
+# $-2 h (1 - \eta h) x^2 + 2 \eta \sigma^2 / B = 0$. Solve this for $\eta$:
+#
+# $$ \eta(B) = \frac{h x^2}{h^2 x^2 + \sigma^2 / B} = \frac{\eta_{\max}}{1 + \mathcal B / B}, \qquad
+# \mathcal B = \frac{\sigma^2}{(h x)^2}. $$
+#
+# So $\mathcal B$ is the variance of one image's gradient, divided by the squared gradient. (A network has many
+# directions. The steepest one decides which rates are too high. Some networks are steep at the start, and low rates
+# lead them to a less steep place. Notebook 06 begins with low rates.)
+#
+# </details>
+#
 # The bend of the formula is where $B = \mathcal B$. Fitted to our figure, this is at {{c20_critical}} images. The
 # formula is about one step, and the experiment is about whole runs. So expect its shape, and not its numbers. We have
 # not run this search with batch normalisation.
 #
 # ### Where is the bend?
 #
-# By the theory, the bend is at the critical batch size. We have three rough estimates for this network:
-# {{c20_critical}} images from the rates above, and {{c28_critical}} and {{c28_noise}} from notebook 01. They do not
-# agree: the largest is more than three times the smallest. So plan only with this: the bend lies at some tens to a
-# hundred images, and not at a thousand.
+# By the theory, the bend is at the critical batch size. For this network we have three rough estimates:
+# {{c20_critical}} images from the rates above, and {{c28_critical}} and {{c28_noise}} from notebook 01. So it lies at
+# some tens to a hundred images, and not at a thousand. In other problems it was ten times smaller or larger, and more
+# (Shallue et al. 2018, arXiv:1811.03600). So no number of GPUs is right for all problems.
 #
-# Other problems have other bends. In many networks and data sets, the critical batches differed by factors of ten and
-# more (Shallue et al. 2018, arXiv:1811.03600). So no number of GPUs is right for all problems. These runs use plain
-# SGD. With Adam the critical batch is larger (Zhang and others 2019, arXiv:1907.04164).
+# ### And for Adam?
 #
-# ### "Does the rate scale? And for Adam?"
-#
-# | optimizer | for $K$ times the batch | why | stops working |
-# | --- | --- | --- | --- |
-# | SGD | $\eta \to K \eta$ | each image keeps its factor $\eta/(Kb)$ | beyond the critical batch |
-# | Adam and relatives | $\eta \to \sqrt K\, \eta$ | it divides by the gradient's usual size, which is mostly noise | where noise is small |
+# For Adam, the rule is another one: for $K$ times the batch, multiply the rate by $\sqrt K$. And its critical batch is
+# larger (Zhang and others 2019, arXiv:1907.04164). All runs above use plain SGD.
 #
 # <details><summary>Why only the square root for Adam?</summary>
 #
@@ -252,13 +297,13 @@ result = saved("C20", verdict=False)
 # divides each step by the usual size of the gradient. Suppose this size is mostly noise. The noise of a mean falls with
 # the square root of the batch. So with four times the batch, the size is half as large, and at the same rate Adam
 # already goes twice as far in the direction of the true gradient. We need four times as far, so we also double the
-# rate. Two is the square root of four. (Malladi et al. 2022, arXiv:2205.10287, derive this, and they change more than
-# the rate.)
+# rate. Two is the square root of four. The rule stops working where there is little noise. (Malladi et al. 2022,
+# arXiv:2205.10287, derive this, and they change more than the rate.)
 #
 # </details>
 #
-# The scripts of notebook 06 multiply Adam's rate by $K$, which is bolder than the table. Notebook 06 tests this, with
-# and without **warmup**, in which the rate climbs slowly at the start.
+# The scripts of notebook 06 multiply Adam's rate by $K$, which is bolder. Notebook 06 tests this, with and without
+# **warmup**, in which the rate climbs slowly at the start.
 #
 # Take a rule as the place where your search begins. Shallue et al. 2018 searched the best rate in many problems. In
 # some of them, every rule was far off.
@@ -341,8 +386,8 @@ for size in (1, 4):
 # %% [markdown]
 # Does it matter for accuracy? Four workers train the small ResNet with 64 images each, for 6 epochs of 10,240 images,
 # with five seeds. The rate is halved every epoch. One program counts epochs ("by epoch"). The other contains the update
-# numbers of one worker ("by step"), so its rate falls four times too late. Both start once from the rate of one worker,
-# the **base rate**. Both start once from four times that rate, the *scaled rate*. People claim that "by epoch" ends
+# numbers of one worker ("by step"), so its rate falls four times too late. Each program runs with two starting rates:
+# that of one worker, the **base rate**, and four times that rate, the *scaled rate*. People claim that "by epoch" ends
 # higher.
 #
 # **Guess first.** Is a rate that stays high too long always bad?
@@ -352,6 +397,7 @@ for size in (1, 4):
 
 # %%
 result = saved("C06", verdict=False)
+
 # %% [markdown]
 # The left panel is arithmetic. The right panel is a surprise. **The late schedule ends higher**: by {{c06_base}} points
 # from the base rate, and by {{c06_scaled}} points from the scaled rate. So the claim is false here.
@@ -363,19 +409,19 @@ result = saved("C06", verdict=False)
 #
 # Does this contradict the linear rule? No. The rule holds only for batches below the bend, and we have found the bend
 # at some tens to a hundred images. One worker with 64 images is already there, and four workers with 256 are beyond it.
-# (That was a similar network, but without batch normalisation.) So "multiply by $K$" tells you where to begin your
-# search, and not where it ends.
+# (That was a similar network, but without batch normalisation.) So "multiply by $K$" is only the first rate
+# that you try. Try lower ones, too.
 #
 # So write schedules in epochs all the same. You do not do this for a higher number. You do it so that one worker and
 # four have the same schedule. Then the schedule cannot be the cause of a difference. Otherwise two mistakes can hide
 # each other: a rate that nobody searched for, and a decay that comes too late.
 #
-# ## Five patients
+# ## Six patients
 #
 # Now find the cause yourself. The program for one worker makes 782 updates in an epoch. Its rate is 0.1, and falls to
 # 0.01 in epoch 4. It runs for 8 epochs, counted from 0. This is a made-up problem, with a network of its own. Each
 # patient is the same program for four workers with 64 images each, so it makes 196 updates in an epoch. For this
-# network a search has found that the best rate for four workers is 0.4. So here the linear rule is right. All five
+# network a search has found that the best rate for four workers is 0.4. So here the linear rule is right. All six
 # patients end lower than a healthy program. This is what they print:
 #
 # | | first images of workers 0 and 1 | rate in epochs 0, 4 and 7 | runs |
@@ -386,53 +432,32 @@ result = saved("C06", verdict=False)
 # | patient C | 4181, 902, 17 and 23, 511, 7300 | 0.1, 0.01, 0.01 | 5 seeds |
 # | patient D | 4181, 902, 17 and 23, 511, 7300 | 1.6, 0.16, 0.16 | 5 seeds |
 # | patient E | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.04, 0.04 | 1 seed, 0.4 points lower |
+# | patient F | 4181, 902, 17 and 23, 511, 7300 | 0.1, 0.1, 0.1 | 5 seeds |
 #
-# Write down a cause for each before you look.
-#
-# <details><summary>Patient A</summary>
-#
-# Workers 0 and 1 have the same images. Each worker shuffles all images with the same seed and takes its batches from
-# the front. So all gradients are equal, and their mean is that of one worker. The line that gives each worker a shard
-# is missing.
-#
-# </details>
-#
-# <details><summary>Patient B</summary>
-#
-# The rate has not fallen in epoch 4. Its schedule counts updates: it waits for update 4 × 782 = 3,128. With 196 updates
-# an epoch, that comes in epoch 15, and the run ends before. (A late decay helped in the experiment above. Whether it
-# harms here must be tested. But nobody wanted it.)
-#
-# </details>
-#
-# <details><summary>Patient C</summary>
-#
-# There is no mistake in the images and none in the schedule. But the run makes a quarter of the updates at the rate of
-# one worker. So each image counts only a quarter as much. The search for this network has found that 0.4 is better. For
-# a network of your own, you must search: a scaled rate can also be too high, as it was in the experiment on schedules.
-#
-# </details>
-#
-# <details><summary>Patient D</summary>
-#
-# The rate is 16 times that of one worker, and not four times. Somebody scaled it twice. Look for a launcher or a
-# library that multiplies the rate, too.
-#
-# </details>
-#
-# <details><summary>Patient E</summary>
-#
-# Nothing is wrong, as far as one can see. One run of this network can end 0.4 points higher or lower by chance. Run
-# more seeds before you look for a cause.
-#
-# </details>
+# Find the causes. There are four: `"images"` (the workers have the same images), `"schedule"` (the rate does not fall
+# when it should), `"rate"` (it is not the one that the search has found), and `"luck"`. One patient has two of them.
+# Write them into the calls: `treat("A", ["luck"])`, or `treat("A", ["images", "rate"])`.
+
+# %%
+from lessons.cells.tasks.patients import treat
+
+treat("A")
+treat("B")
+treat("C")
+treat("D")
+treat("E")
+treat("F")
+
+# %% [markdown]
+# For a network of your own, you must search for the rate: a scaled rate can also be too high, as it was in the
+# experiment on schedules. And a late decay helped there. Whether it harms here must be tested. But nobody wanted it.
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #
-# 1. Count the updates. If there are fewer than before, compare once at equal updates. If the accuracy is then as high
+# 1. Print the first images of each worker. They must differ. Together the workers must see all images (notebook 03).
+# 2. Check that all workers start with the same weights and stay equal (notebook 04).
+# 3. Count the updates. If there are fewer than before, compare once at equal updates. If the accuracy is then as high
 #    as before, fewer updates were the cause. If not, go on with this list.
-# 2. Print the first images of each worker. They must differ. Together the workers must see all images (notebook 03).
-# 3. Check that all workers start with the same weights and stay equal (notebook 04).
 # 4. Write the schedule in epochs, warmup included.
 # 5. Scale the rate once: by $K$ for SGD, by about $\sqrt K$ for Adam. Then search near it. Once in this notebook, the
 #    scaled rate was far too high. Add warmup (notebook 06).

@@ -38,7 +38,7 @@ from benchmarks.experiment.dataset import data
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.lamb import Lamb, parameter_groups
 from lessons import axes, compare, horovodrun, panels, saved, show
-from lessons.cells.running import SOURCE
+from lessons.cells.launches.running import SOURCE
 
 # %% [markdown]
 # ## Five scripts, a few lines apart
@@ -263,7 +263,7 @@ def rates_to_try(rates: list[float], accuracies: list[float]) -> list[float]:
 # linear rule says 0.08. Which rate will win? Write it down.
 
 # %%
-from lessons.cells.search import BASE, MOST, SCALED, accuracy_with, show_search
+from lessons.cells.tasks.search import BASE, MOST, SCALED, accuracy_with, show_search
 
 tried, new = {}, [BASE]
 while new and len(tried) < MOST:  # so it ends in any case

@@ -41,8 +41,8 @@
 
 # %%
 from lessons import compare, saved
-from lessons.cells import rebuilt_table
-from lessons.cells.judge import judge
+from lessons.cells.plots import rebuilt_table
+from lessons.cells.tasks.judge import judge
 
 # %% [markdown]
 # ## What do the scripts of the table do?
@@ -51,21 +51,38 @@ from lessons.cells.judge import judge
 # down two questions.
 #
 # The table comes from an open bootcamp (source S4 in the list of notebook 99). It published its scripts, too. It
-# deserves credit for that, because we can check what they did. Every run has 12 epochs, with 512 images a worker. We
-# read the scripts line by line, as you did in notebook 04:
+# deserves credit for that, because we can check what they did. Every run has 12 epochs, with 512 images a worker.
 #
-# 1. **Nobody shards.** No worker takes a part of the data. In four of the five scripts, all workers also use the same
-#    random seed.
-# 2. **An epoch is cut short.** Each worker has all the data. But it makes only an eighth of the updates, as if it had a
-#    shard.
-# 3. **Two rows are one program.** "With batch normalisation" and "with a scaled learning rate and warmup" are the same
-#    script. It has all three: batch normalisation, a scaled rate and warmup.
-# 4. **The rows differ by more than their names say.** The baseline has no batch normalisation. The LAMB script has it.
-#    The LAMB script also sets no seed, so its workers draw *different* images.
-# 5. **The accuracy is that of training images.** The test images are loaded, and never used. Each row is one run on
-#    V100 GPUs. A second table, for A100 GPUs, agrees within about a point.
+# **Read it as a referee.** In our words, the core of four of the five scripts is this. Every worker runs it:
 #
-# What do the first two mean together? Work it out:
+# ```python
+# set_seed(seed)                     # the same seed on every worker
+# order = shuffle(all_images)        # every worker has all images
+# for part in range(len(all_images) // (512 * workers)):
+#     update(order[512 * part : 512 * (part + 1)])
+# ```
+#
+# Which images do workers 0 and 1 use in the first update? How many updates does one worker make in an epoch? How many
+# do eight? Find both before you read on.
+#
+# <details><summary>What the loop does</summary>
+#
+# - **Nobody shards.** All workers shuffle in the same way and take the same images.
+# - **An epoch is cut short.** With eight workers the loop makes only an eighth of the updates, as if each worker had a
+#   shard.
+#
+# </details>
+#
+# The scripts tell three more things:
+#
+# - **Two rows are one program.** "With batch normalisation" and "with a scaled learning rate and warmup" are the same
+#   script. It has all three: batch normalisation, a scaled rate and warmup.
+# - **The rows differ by more than their names say.** The baseline has no batch normalisation. The LAMB script has it.
+#   The LAMB script also sets no seed, so its workers draw *different* images.
+# - **The accuracy is that of training images.** The test images are loaded, and never used. Each row is one run on V100
+#   GPUs. A second table, for A100 GPUs, agrees within about a point.
+#
+# What does the loop mean for the training? Work it out:
 
 
 # %% exercise="effective_batch"
@@ -121,22 +138,28 @@ for name, size, sharded in (("one GPU", 1, True), ("eight, as published", 8, Fal
 my_guess = None  # a number of points, such as 1
 
 # %%
-runs = saved("C32").runs
+runs = rebuilt_table.show_naive()
 compare("eight_workers", my_guess)
 
 # %% [markdown]
-# Each bar shows what one step does to the accuracy. The next cell lists all arms, and what each is made of:
+# So the naive row loses {{c32_naive}} points here, and 27 in the published table. With shards, eight workers lose less.
+#
+# ### Ask the table yourself
+#
+# There are more arms. You will ask four questions:
+#
+# 1. What does batch normalisation bring to one worker, and what to eight?
+# 2. What do shards bring?
+# 3. What does an eight times larger rate do? What does warmup then add?
+# 4. What does LAMB bring?
+#
+# Open the list of arms, and choose two arms for each question, so that *only one thing* changes between them. One
+# question has no such pair. Which?
 
 # %%
 rebuilt_table.arms(runs)
 
 # %% [markdown]
-# ### Ask the table yourself
-#
-# Chance comes from two sides. The seeds differ from run to run. And 10,000 test images are only a sample: at 75 %, they
-# alone give a standard error of 0.4 points. All arms share these images, so a part of this error cancels. The scatter
-# between seeds does not cancel. That is why each arm has five seeds.
-#
 # The next line compares two arms. It says what changes, and by how much the accuracy changes. It also gives a 95 %
 # interval: the difference, plus or minus about two and a half standard errors (Welch's t-test). A change is **seen** if
 # its interval does not contain 0.
@@ -145,10 +168,9 @@ rebuilt_table.arms(runs)
 rebuilt_table.what_changes(runs, "8-base", "8-bn")
 
 # %% [markdown]
-# Change the two names, and answer the four questions. Choose the arms so that *only one thing* changes. One question
-# has no such pair. Which?
+# Change the two names, and answer the four questions.
 #
-# <details><summary>What does batch normalisation bring to one worker, and what to eight?</summary>
+# <details><summary>1. What does batch normalisation bring to one worker, and what to eight?</summary>
 #
 # `1-base` and `1-bn`: {{c32_bn_one}} points. `8-base` and `8-bn`: {{c32_bn_eight}} points. Is it the workers, or the
 # few updates? `8-same-base` and `8-same-bn` act as *one* worker with few updates. There it brings {{c32_bn_same}}
@@ -156,14 +178,14 @@ rebuilt_table.what_changes(runs, "8-base", "8-bn")
 #
 # </details>
 #
-# <details><summary>What do shards bring?</summary>
+# <details><summary>2. What do shards bring?</summary>
 #
 # `8-same-base` and `8-base`: {{c32_shards}} points. The number of updates is the same. But each gradient now rests on
 # eight times the images.
 #
 # </details>
 #
-# <details><summary>What does an eight times larger rate do? What does warmup then add?</summary>
+# <details><summary>3. What does an eight times larger rate do? What does warmup then add?</summary>
 #
 # `8-bn` and `8-scaled`: the rate times eight costs {{c32_scaled}} points. `8-scaled` and `8-warmup`: warmup brings
 # {{c32_warmup}} back. So warmup repairs what scaling broke. From `8-bn` to `8-warmup` both change. No difference is
@@ -172,10 +194,18 @@ rebuilt_table.what_changes(runs, "8-base", "8-bn")
 #
 # </details>
 #
-# <details><summary>What does LAMB bring?</summary>
+# <details><summary>4. What does LAMB bring?</summary>
 #
 # No two arms tell it. From `8-warmup` to `8-lamb` three things change: the optimizer, the rate and the weight decay.
 # They have to. A good rate for Adam is not a good rate for LAMB. We come back to this.
+#
+# </details>
+#
+# <details><summary>Why five seeds?</summary>
+#
+# Chance comes from two sides. The seeds differ from run to run. And 10,000 test images are only a sample: at 75 %, they
+# alone give a standard error of 0.4 points. All arms share these images, so a part of this error cancels. The scatter
+# between seeds does not cancel.
 #
 # </details>
 #
@@ -188,9 +218,10 @@ rebuilt_table.what_changes(runs, "8-base", "8-bn")
 rebuilt_table.show_updates(runs)
 
 # %% [markdown]
-# In the right panel, the line of `8-same-base` lies nearly on the line of `1-base`. So the naive row's {{c32_naive}}
-# points are the price of missing updates. The line of `8-base` lies higher. Shards do not bring the updates back. They
-# make each update better, because its gradient rests on eight times the images. That is worth {{c32_shards}} points.
+# In the right panel, the line of `8-same-base` lies nearly on the line of `1-base`. So in our runs, the naive row's
+# {{c32_naive}} points are the price of missing updates. The line of `8-base` lies higher. Shards do not bring the
+# updates back. They make each update better, because its gradient rests on eight times the images. That is worth
+# {{c32_shards}} points.
 #
 # ## Published and rebuilt, side by side
 #
@@ -211,7 +242,8 @@ rebuilt_table.published_beside_rebuilt(runs)
 #   does not come back.
 # - **64 and 65 %.** These rows are one program. Its five runs here have a standard deviation of {{c32_scatter}} points.
 # - **LAMB.** No arm of ours repeats the published script. Beside the row's name stands `8-lamb`, at a rate that nobody
-#   searched for. The next section searches.
+#   searched for. It ends far below the published 81 %. Those are training images, and the script may differ in more. So
+#   we cannot say where 81 % comes from. But is `8-lamb` a fair test of LAMB? The next section searches for its rate.
 #
 # **Training images or test images?** `8-same-base` has {{c32_train_naive}} % of its training images right, and
 # {{c32_test_naive}} % of the test images. For `1-bn` it is {{c32_train_bn}} % and {{c32_bn}} %. The two numbers move
@@ -227,12 +259,17 @@ rebuilt_table.published_beside_rebuilt(runs)
 # SGD is here twice: plain (`8-sgd-0.05`), and **clipped** (`8-clipped-0.4`). Clipping means: if the norm of the mean
 # gradient (its length) is above 1, the gradient is scaled down to 1 (Pascanu et al. 2012, arXiv:1211.5063).
 #
-# One run of each rate chose the best rate, by its accuracy on test images. So the choice is partly luck. Then the
-# chosen rates were run with all seeds. **Guess:** which wins, plain SGD, clipped SGD or LAMB?
+# First we ran each rate with one seed. We chose the rate with the highest accuracy on test images. So the choice is
+# partly luck. Then we ran the chosen rates with all seeds. **Guess:** which wins, plain SGD, clipped SGD or LAMB?
+
+# %%
+rebuilt_table.show_rates(runs)
+
+# %% [markdown]
+# Now the optimizers side by side, each at its best rate, and LAMB once more at a rate that nobody searched for:
 
 # %%
 rebuilt_table.arms(runs, tuned=True)
-rebuilt_table.show_rates(runs)
 rebuilt_table.lamb_beside_sgd(runs)
 
 # %% [markdown]
@@ -257,11 +294,20 @@ rebuilt_table.lamb_beside_sgd(runs)
 # ({{c32_end_interval}}), and no difference is seen. So a good recipe can make up for the missing updates. But this does
 # not show that eight are as good as one. LAMB had a searched rate and a decay, and the one worker had neither.
 #
+# ### The whole way
+#
+# Here is the way from one worker to eight with LAMB, step by step. The last step changes three things at once, so it
+# does not show what LAMB alone brings.
+
+# %%
+result = saved("C32")
+
+# %% [markdown]
 # ### Should you use LAMB tomorrow?
 #
 # Not because of this table. Its 81 % come from training images, and its row differs by more than LAMB. In our runs,
-# LAMB is {{c32_tuned}} points ahead of SGD that was tuned as much. Nobody tuned Adam. Is your global batch too large
-# for your own optimizer at every rate? Then try LAMB, and search its rate.
+# LAMB is {{c32_tuned}} points ahead of SGD that was tuned as much. Nobody tuned Adam. If every rate fails with
+# your own optimizer because the global batch is so large, try LAMB, and search its rate.
 #
 # ## What a table needs
 #
@@ -278,8 +324,8 @@ rebuilt_table.lamb_beside_sgd(runs)
 # 4. **The number of updates** and the global batch, not only epochs and GPUs. If a table compares times, it should give
 #    the time to the same accuracy. Twice the images per second save no time if the run needs twice the images.
 # 5. **As much tuning for the old as for the new.** If you rebuild somebody's result, first try to reach their baseline.
-#    If you cannot, say so: then a later difference may come from what differs in the baselines. (Ours is measured on
-#    test images, and theirs on training images. So we compare only the order and the rough size of the steps.)
+#    If you cannot, say so, and compare only the order and the rough size of the steps. (So did we: our accuracies are
+#    those of test images, and theirs are not.)
 # 6. The command that repeats it.
 #
 # A good example is the race to train ResNet-50 on ImageNet. Notebook 09 begins with its table: from an hour on 256 GPUs
@@ -296,7 +342,7 @@ rebuilt_table.lamb_beside_sgd(runs)
 # | A | SGD | 1 | 128 | 10 | 3,910 | 4 | test images | the last | 5 | 78.0 ± 0.4 % |
 # | B | SGD | 8 | 1,024 | 10 | 490 | 4 | test images | the last | 5 | 70.1 ± 0.6 % |
 # | C | NewOpt | 8 | 1,024 | 10 | 490 | 40 | test images | the best | 1 | 74.9 % |
-# | D | NewOpt | 8 | 1,024 | 20 | 980 | 40 | test images | the best | 1 | 79.2 % |
+# | D | NewOpt | 8 | 1,024 | 20 | not given | 40 | test images | the best | 1 | 79.2 % |
 #
 # Its authors draw three conclusions. For each one, compare its two rows. Which of the rules 1 to 5 are broken?
 #
@@ -335,7 +381,7 @@ judge(3)
 # ## Summary
 #
 # - Eight workers that average equal gradients are one worker. Nothing warns you.
-# - The published drop from one GPU to eight is the price of fewer updates. Shards bring a part of it back.
+# - In our runs, the drop from one GPU to eight is the price of fewer updates. Shards bring a part of it back.
 # - Two rows came from one program. So a point of difference means nothing.
 # - One change at a time, with several seeds, is slow. But it tells which change does what.
 #

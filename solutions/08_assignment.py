@@ -36,42 +36,69 @@ folder, profile = "my_assignment", "fast"
 # editor (in JupyterLab: the file browser on the left) and change it. The notebook leaves your file as it is.
 
 # %%
-from lessons.cells.assignment import begin
+from lessons.cells.tasks.assignment import begin
 
 program = begin(folder)
 print(f"your program: {program}")
 print(program.read_text())
 
 # %% [markdown]
+# ## The rules
+#
+# The grader starts your program with this command, and fills in values of its own. `B` is the per-worker batch: the
+# images that a worker uses for one update.
+#
+#     horovodrun -np 4 python train.py --data-dir D --output-dir O --epochs E --batch-size B --seed S
+#
+# | do | do not | because |
+# | --- | --- | --- |
+# | take images by `batches(...)`, as the starter does | index the tensors yourself | so the grader sees which images a worker used |
+# | change weights by `step()` of a `torch.optim` optimizer, after `loss.backward()` | change them by hand | so it sees your updates (`cifar.lamb.Lamb` is such an optimizer, too) |
+# | write files by `cifar.training`, as the starter does | write them on every worker | two workers that write one file destroy it |
+# | keep the network, `ResNet9(width=16)` | take another one | the file `model.pt` must fit |
+#
+# <details><summary>Can I train the network beforehand?</summary>
+#
+# That does not help. The grader changes the data for each run: the classes get other numbers, the colours change, and
+# the test images are kept secret. A network that was trained elsewhere is worth nothing there.
+#
+# </details>
+#
 # ## A way to get there
 #
-# Take one step at a time, and look whether you see what you should.
+# Take one step at a time. Run the program after each step, small, in JupyterLab's terminal:
+# `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`. **Before each run, say what you expect.**
 #
 # 1. **Start four workers.** Start Horovod, and take the device that belongs to this worker. Give the random distortions
-#    of each worker a seed of their own. (The shuffle keeps the common seed.) *You should see:* four processes that all
-#    train by themselves.
+#    of each worker a seed of their own. (The shuffle keeps the common seed.) *To look*, add
+#    `print(sum(w.sum().item() for w in net.parameters()))` at the end. You should see four different numbers: four
+#    processes train by themselves.
 # 2. **Make them one.** Send worker 0's weights to all, and wrap the optimizer, so that all workers apply the mean
-#    gradient. *You should see:* equal weights on all workers, after every update.
+#    gradient. *Look again.* The four numbers should be equal now.
 # 3. **Divide the images.** Give each worker its shard of one shuffle, equally many images each. Why equally many? A
-#    worker with one batch more waits in an exchange to which no other worker comes. *You should see:* an epoch has a
-#    quarter of the updates.
+#    worker with one batch more waits in an exchange to which no other worker comes. *To look*, count the batches of an
+#    epoch. You should see a quarter of those before.
 # 4. **Choose the rate.** The base rate is meant for one worker. Scale it by the number of workers, warm it up over
-#    about a fifth of the updates, and keep the starter's decay. Remember that four workers make a quarter of the
-#    updates in an epoch. *You should see:* a rate that climbs, and then falls.
+#    about a fifth of the updates, and keep the starter's decay. How many updates are that, with 6,000 images and 250 a
+#    worker? *To look*, print `optimizer.param_groups[0]["lr"]` at some updates. It should climb, and then fall.
 # 5. **Normalise as one.** Batch norm's running statistics differ from worker to worker. Make them one before you test.
-#    *You should see:* the same accuracy, whichever worker tests.
+#    *To look*, let every worker test all images. You should see the same accuracy four times. (No line of the grade is
+#    about this. But the network gets better by it, and must reach the target.)
 # 6. **Report as one.** Average the loss over the workers, and count right answers over all their parts of the test
-#    images. One worker writes the files. *You should see:* one line for each epoch in `metrics.jsonl`.
+#    images. One worker writes the files. *To look*, open `metrics.jsonl`. It should have one line for each epoch.
 #
-# Notebooks 05 to 07 showed that a rate times four is no law. Why does the assignment ask for it? It is the usual
-# recipe, together with a warmup and a decay, and for this network it reaches the target. And the rates show the grader
-# that your program knows how many workers there are.
+# Then take your `print` lines out again.
+#
+# <details><summary>Notebooks 05 to 07 showed that a rate times four is no law. Why does the assignment ask for it?
+# </summary>
+#
+# It is the usual recipe, together with a warmup and a decay, and for this network it reaches the target. And the rates
+# show the grader that your program knows how many workers there are.
+#
+# </details>
 #
 # You may use all functions of the package `cifar`, such as `shard` of `cifar.data`, `warmup_factor` of `cifar.schedule`
 # and `use_device` of `cifar.workers`. `help(shard)` says what one does.
-#
-# Run it yourself first, small, in JupyterLab's terminal:
-# `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`.
 
 # %% [markdown]
 # ## What is asked
@@ -107,27 +134,11 @@ for name in ("fast", "full"):
 # If your program trains on more images than it is given, it loses the points of the target, and does not pass. A run
 # may take five times as long as our own solution takes on your machine.
 #
-# ## The rules
-#
-# The grader starts your program with this command, and fills in values of its own:
-#
-#     horovodrun -np 4 python train.py --data-dir D --output-dir O --epochs E --batch-size B --seed S
-#
-# - `B` is the per-worker batch: images a worker uses for one update.
-# - Images come through `Split.batch` of `cifar.data` (`load` gives two `Split`s, and `batches` calls it): that is how
-#   the grader sees which images were used.
-# - Weights change in the `step()` of an optimizer of `torch.optim` (`cifar.lamb.Lamb` is one), after `loss.backward()`:
-#   that is how it sees updates. Updates by hand, as in notebook 03, count as none.
-# - `O/model.pt` is the state dict of `ResNet9(width=16)`; `O/metrics.jsonl` has a line an epoch. `cifar.training`
-#   writes both; take care *which worker* does.
-# - The data that the grader hands out is re-keyed: classes renumbered, colours changed, other test images kept secret.
-#   A network trained elsewhere is worth nothing there.
-
 # %% tags=["solution"]
 # Only the solved notebook has this cell: the reference in place of a learner's program.
 import shutil
 
-from lessons.cells.assignment import REFERENCE
+from lessons.cells.tasks.assignment import REFERENCE
 
 shutil.copy(REFERENCE / "train.py", program)
 
@@ -139,7 +150,7 @@ shutil.copy(REFERENCE / "train.py", program)
 # (If it says that there is no sandbox: `python -m grader check my_assignment --no-sandbox` in JupyterLab's terminal.)
 
 # %% locked="four_workers"
-from lessons.cells.assignment import grade
+from lessons.cells.tasks.assignment import grade
 
 report = grade(folder, profile)
 report["points"]
@@ -147,20 +158,40 @@ report["points"]
 # %% [markdown]
 # ## Reading the grade card
 #
-# Open `report.html` from the link above. Look at the pictures in this order:
+# Open `report.html` from the link above. It has pictures of your run. Three of them look like this for a right program,
+# and like this for a wrong one:
 #
-# 1. **Learning rate by update:** does it begin at the base rate, climb to the scaled rate, and decay?
-# 2. **Shards: which worker used which image:** do the shards cover everything once?
-# 3. **One update in Horovod's timeline:** is every gradient exchanged, once? If each is exchanged alone, the exchange
-#    begins while the backward pass still runs. With `groups=1` all are exchanged together after it (notebook 04).
-# 4. **Weights: equal on all workers?** equal hashes after every update.
+# ![](drawings/right_and_wrong.svg)
 #
-# ## The certificate
+# A fourth picture is *One update in Horovod's timeline*. Is every gradient exchanged, once? If each is exchanged alone,
+# the exchange begins while the backward pass still runs. With `groups=1` all are exchanged together after it (notebook
+# 04).
+#
+# <details><summary>One line of a card is red: "each training image was used by one worker". The shards look like the
+# wrong ones above. Which step is missing?</summary>
+#
+# Step 3. Every worker takes its batches from the front of the same order. Somebody forgot `shard`.
+#
+# </details>
+#
+# <details><summary>The weights of all workers are equal at update 0, and then they part. Which line is missing?</summary>
+#
+# The one that wraps the optimizer. Worker 0 has sent its weights, so the start is equal. Then each worker applies its
+# own gradient.
+#
+# </details>
+#
+# The card names two accuracies. One is what your program measured on the test images that it got. The other is measured
+# by the grader on images that your program never saw. Only the second one counts.
+#
+# <details><summary>The certificate</summary>
 #
 # The same check in JupyterLab's terminal is `python -m grader check my_assignment`. After a pass you see a preview of
 # the certificate, which nobody has signed. The real one is signed when your instructor has graded your program. Anybody
 # can then check that it is genuine and was not changed: `python -m grader verify FILE --issuer institution.json`. FILE
-# is the certificate, and your instructor gives `institution.json` away.
+# is the certificate. Your instructor makes the file `institution.json` public.
+#
+# </details>
 #
 # ## Handing in
 #
@@ -190,8 +221,10 @@ report["points"]
 #
 # </details>
 #
-# <details><summary>Why must the shards be of equal length?</summary>
+# <details><summary>A program leaves out step 5. Each worker tests a quarter of the images. What is wrong with the
+# accuracy?</summary>
 #
-# Each update ends in an exchange that needs all workers. If one has a batch more, its last exchange never ends.
+# The workers have equal weights, but different running statistics. So they are four slightly different networks, and
+# the accuracy is a mean over them. The file holds the statistics of one of them, and its accuracy is another one.
 #
 # </details>

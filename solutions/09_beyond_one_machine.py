@@ -41,7 +41,7 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # | 2019 | 2,048 V100 GPUs | 81,920 | 74.7 seconds | Yamazaki et al., arXiv:1903.12650 |
 
 # %%
-from lessons.cells.records import show_records
+from lessons.cells.plots.records import show_records
 
 show_records()
 
@@ -169,24 +169,20 @@ def share_lost(interval: float, writing: float, between: float, workers: int) ->
 # %% [markdown]
 # Now take the numbers of Llama 3. The run with 16,384 GPUs was interrupted every three hours. Counted for a single GPU,
 # that is once in about six years. Say that writing takes 30 seconds. **Guess:** how often should 64 such GPUs write a
-# checkpoint, and how often should 16,384?
+# checkpoint, and how often should 16,384? The figure draws your function for both.
 
 # %%
+from lessons.cells.plots.cluster_costs import show_share_lost
+
 writing, between = 30, 54 * 24 * 3600 * 16_384 / 419  # seconds: to write, and from one failure of a GPU to the next
-for count in (64, 16_384):
-    print(f"{count:,} GPUs: a failure about every {between / count / 3600:,.0f} hours")
-    for minutes in (5, 15, 60, 120):
-        lost = share_lost(60 * minutes, writing, between, count)
-        print(f"    a checkpoint every {minutes:3} minutes: {lost:.1%} of the time is lost")
+show_share_lost(share_lost, writing, between, (64, 16_384))
 
 # %% [markdown]
-# A longer interval means less writing, but more work that is done again. The loss is
+# A longer interval means less writing, but more work that is done again. Look at the other two lines. **Where do they
+# cross?** At the lowest point of their sum. So the best interval is the one at which both parts are equal:
 #
-# $$\frac{\text{writing}}{\text{interval}} + \frac{\text{interval}}{2} \cdot \frac{\text{workers}}{\text{between}}.$$
-#
-# Its derivative by the interval is 0 where both parts are equal. This gives the best interval:
-#
-# $$\sqrt{2 \cdot \text{writing} \cdot \frac{\text{between}}{\text{workers}}}$$
+# $$\frac{\text{writing}}{\text{interval}} = \frac{\text{interval}}{2} \cdot \frac{\text{workers}}{\text{between}}, \qquad
+# \text{interval} = \sqrt{2 \cdot \text{writing} \cdot \frac{\text{between}}{\text{workers}}}$$
 #
 # (Young 1974, Communications of the ACM 17(9)). For 64 GPUs, this is 3.6 hours. For 16,384, it is 14 minutes. Then
 # about 7 % of the time is lost. (The makers of Llama 3 report that more than 90 % of the time was useful. The 30
@@ -207,8 +203,7 @@ for count in (64, 16_384):
 #
 # - **The weights.** Without them, training would begin anew.
 # - **The optimizer's state.** Without it, the first steps would have a wrong length.
-# - **The images that are done in this epoch.** Without this list, some images would be used twice. The schedule of the
-#   rate counts these images. So after each failure the count would begin anew, and the rate would change too late.
+# - **The images that are done in this epoch.** Without this list, some images would be used twice.
 #
 # When a worker dies, the exchange fails in the others. Horovod turns this into an exception, and they go back to the
 # last commit. Each gets a new rank, and `hvd.size()` is smaller now. Rank 0 sends its state to all others, so a new
@@ -248,8 +243,8 @@ for count in (64, 16_384):
 #
 # - The run begins with 4 workers. It goes on with at least 2, and never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker fails, Horovod ends all workers of its host, and bans the host (it puts it on a blacklist). Without
-#   `--blacklist-cooldown-range`, the ban never ends. Here it ends 3 to 6 seconds after the others train again.
+# - If one worker fails, Horovod ends all workers of its host, and bans the host: it puts it on a blacklist. Without the
+#   last option, the ban never ends. With it, the host may take part again after 3 to 6 seconds.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
 # a worker on beta, without a warning (`kill -9`). This takes one to two minutes. **Before you run it, think:** the
@@ -290,7 +285,7 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # In the last three, the host is back after the second epoch. **Guess:** which trouble costs the least time?
 
 # %%
-from lessons.cells.hosts import show_troubles
+from lessons.cells.launches.hosts import show_troubles
 
 show_troubles()
 
@@ -311,7 +306,7 @@ show_troubles()
 #   unlikely to fail. And still save checkpoints on disk.
 #
 # PyTorch's own launcher goes another way: it ends all workers, and starts them again from the last checkpoint on disk.
-# Notebook 20 says how.
+# The lab of the next lesson, notebook 20, says how.
 #
 # This is a good place for a pause. The next part needs nothing from the hosts alpha and beta.
 
@@ -378,57 +373,74 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 #
 # ![](drawings/bandwidths.svg)
 #
-# The cell tries two links of the V100's years, with two batches each. InfiniBand is a fast network for clusters.
-# Ethernet is the common one. It reaches only about 60 % of its rate, so we count 6 of its 10 Gbit/s. (We leave out the
-# agreeing.) **Guess:** in which of the four cases are 64 GPUs worth having?
+# The cell tries two links of the V100's years. InfiniBand is a fast network for clusters. Ethernet is the common one.
+# It reaches only about 60 % of its rate, so we count 6 of its 10 Gbit/s. (We leave out the agreeing.) Each GPU computes
+# a batch of 64 images, or one of 256. **Guess:** in which of the four cases are 64 GPUs worth having?
 
 # %%
-from benchmarks.methods.published import WEIGHTS, value
+from IPython.display import HTML
+
+from benchmarks.cost_models.published import WEIGHTS, value
+from lessons.cells.plots.cluster_costs import exchange_table, show_exchange
 
 gradient_bytes = 4 * WEIGHTS["ResNet-50"]
-reached = value("tcp")  # the share of its rate that Ethernet reaches with TCP, the usual way to send data
 links = {  # seconds for a message, and for a byte
-    # With RDMA, the network card reads the memory itself.
     "InfiniBand, 100 Gbit/s": (value("rdma latency"), 1 / value("100g")),
-    f"Ethernet, {10 * reached:.0f} of its 10 Gbit/s": (value("tcp latency"), 8 / (reached * 10e9)),
+    "Ethernet, 6 of its 10 Gbit/s": (value("tcp latency"), 8 / (value("tcp") * 10e9)),
 }
-for link, (latency, byte_time) in links.items():
-    messages, sent = 2 * 63 * latency, 2 * 63 / 64 * gradient_bytes * byte_time
-    exchange = messages + sent
-    print(f"{link}: a message takes {1000 * latency:.3f} ms, and a million bytes take {1e9 * byte_time:.2f} ms")
-    print(f"    64 GPUs need {1000 * messages:.1f} ms for messages and {1000 * sent:.0f} ms for bytes")
-    for batch in (64, 256):
-        computing = batch / 350  # seconds
-        work = 64 * computing / (computing + exchange)
-        count = worth_having(computing, latency, byte_time, 0, gradient_bytes)
-        worth = f"{count:,} GPUs" if count < 4096 else "thousands of GPUs"
-        print(f"    {batch:3} images, {1000 * computing:.0f} ms of computing, {64 * batch:,} in the global batch:")
-        print(f"        64 GPUs do the work of {work:.0f}, and {worth} are worth having")
+computing = {f"{batch} images": batch / 350 for batch in (64, 256)}  # seconds
+show_exchange(links, computing, gradient_bytes)
+HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 
 # %% [markdown]
-# So the link decides, and so does the batch.
+# So the link decides, and so does the batch. In the figure, look where a line crosses a dotted one.
 #
-# Take 64 images for each GPU. With InfiniBand, 64 GPUs are worth having. With this Ethernet, already four GPUs wait for
-# more than half of their time. (64 GPUs are still faster than three. But you pay for 64, and get the work of 26.)
+# - **64 images, Ethernet.** Its line crosses the lower dotted line between 3 and 4 workers. Already four GPUs wait for
+#   more than half of their time. (64 GPUs are still faster than three. But you pay for 64, and get the work of 26.)
+# - **256 images, Ethernet.** The line stays below the upper dotted line up to thousands of workers. Why so sudden a
+#   jump? The line is nearly flat, because the bytes of a worker never grow beyond twice the gradient. Only the messages
+#   grow, and they are short.
 #
-# Now take 256 images. Thousands of GPUs are worth having. Why so sudden a jump? The bytes of a worker never grow beyond
-# twice the gradient. Computing now takes longer than these bytes. So only the messages set a limit, and that is far
-# away. This gives a simple rule, if nothing overlaps. **First ask whether computing takes longer than sending twice the
+# This gives a simple rule, if nothing overlaps. **First ask whether computing takes longer than sending twice the
 # gradient. If not, few GPUs are worth having. If so, the messages set the limit: they must fit into the time that is
-# left.** For example, computing takes 100 ms, and sending twice the gradient takes 60 ms. Then 40 ms are left. If a
-# message takes 0.1 ms, 400 messages fit, which is $2(K-1)$ for 201 workers.
+# left.**
 #
-# Two things are not in the formula. First, it knows one kind of link. In a ring over several hosts, the slow links
-# between the hosts set the pace. Some libraries, such as NCCL, can exchange in three steps. They add up inside each
-# host, then exchange one sum for each host, and then hand the result out inside each host. With $H$ hosts there are
-# then $2(H-1)$ slow messages one after the other, and not $2(K-1)$. With many hosts, the bytes on the slow link stay
-# about the same: in both cases, a host sends nearly twice the gradient over it. So this helps most if the gradient is
-# small. Second, all workers wait for the slowest one. A worker that is late now and then is called a **straggler**. The
-# more workers there are, the more often at least one of them is late. (A host that is always slow can get a smaller
-# batch. Then weigh the gradients by the counts, as in notebook 03.)
+# <details><summary>Computing takes 100 ms, sending twice the gradient takes 60 ms, and a message takes 0.1 ms. How many
+# workers are worth having?</summary>
+#
+# 40 ms are left for messages, so 400 messages fit. That is $2(K-1)$ for 201 workers.
+#
+# </details>
+#
+# ### Two kinds of links
+#
+# The formula knows one kind of link. But inside a host, links are fast, and between hosts they are slow. In a ring over
+# several hosts, the slow ones set the pace. Some libraries, such as NCCL, can exchange in three steps:
+#
+# ![](drawings/three_steps.svg)
+#
+# For example, 16 hosts with 8 GPUs each are 128 workers. In one ring, 2 x 127 messages come one after the other, and
+# each step waits for the slow links. In three steps, only 2 x 15 messages are slow. A host sends nearly twice the
+# gradient over its slow link in both cases. So this helps most if the gradient is small.
+#
+# ### Stragglers
+#
+# All workers wait for the slowest one. A worker that is late now and then is called a **straggler**. Say that each
+# worker is late in one of 100 updates. **Guess:** in how many updates do 64 workers wait?
+#
+# <details><summary>Compare your guess</summary>
+#
+# All 64 are in time in $0.99^{64}$ of the updates, which is 53 %. So they wait in 47 of 100 updates, and a single
+# worker is late in one. (A host that is always slow can get a smaller batch. Then weigh the gradients by the counts, as
+# in notebook 03.)
+#
+# </details>
+#
+# ### Your own cluster
 #
 # Choose a network, a link and a batch. How many workers are worth having? You can also choose when the exchange runs:
-# during the backward pass (notebook 04), or after it (as in the cell above).
+# during the backward pass (notebook 04), or after it (as in the cell above). The last dial is for stragglers: it says
+# by how much the times of the workers differ.
 
 # %%
 from lessons import explore
@@ -471,13 +483,19 @@ show(picture.figure, picture.alt, picture.caption)
 compare("clusters", my_guess)
 
 # %% [markdown]
-# {{clusters_within}} of {{clusters_count}} predictions are within 20 % of what was published, and half of them are
-# within {{clusters_median}} %. Is that good? If you always say "no time is lost", your median error is
-# {{clusters_guess}} %. But most published results lie near 90 %. If you know their median and always say that, your
-# median error is {{clusters_middle}} %, hardly more than the model's. The difference is in the slow clusters. There,
-# such a guess is up to {{clusters_middle_largest}} % off, and the model at most {{clusters_largest}} %. But a right
-# total does not prove that each part is right. The model misses most where something else takes time, such as reading
-# the images. The page `docs/where_it_pays.md` has all rows, and the source of each constant.
+# {{clusters_within}} of {{clusters_count}} predictions are within 20 % of what was published. Is that good? Compare
+# three ways to predict:
+#
+# | prediction | median error | largest error |
+# | --- | --- | --- |
+# | always "no time is lost" | {{clusters_guess}} % | {{clusters_guess_largest}} % |
+# | always the median of the published results | {{clusters_middle}} % | {{clusters_middle_largest}} % |
+# | the model | {{clusters_median}} % | {{clusters_largest}} % |
+#
+# The second way is nearly as good in the median, because most published results lie near 90 %. The model is better for
+# the slow clusters. But a right total does not prove that each part is right. The model misses most where something
+# else takes time, such as reading the images. The page `docs/where_it_pays.md` has all rows, and the source of each
+# constant.
 
 # %% [markdown]
 # ## Summary

@@ -110,7 +110,7 @@ unchanged = "hvd.init()" in MINE
 # %%
 import torch
 
-from lessons.cells.programs import launch
+from lessons.cells.launches.programs import launch
 
 
 def weight_in(name: str) -> torch.Tensor:
@@ -229,16 +229,74 @@ my_guess = None  # a number of times, such as 1.2
 
 # %% [markdown]
 # In the experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one computer, as
-# in notebook 09. Their link carries 50 Mbit/s to 10 Gbit/s. The thick line in each panel, **one group**, is the plain
-# way: all gradients are exchanged as one group, after the backward pass. The grey band, **no exchange**, is there for
-# comparison: each worker trains a network of its own. Each panel has one of the three answers:
+# in notebook 09. Their link carries 50 Mbit/s to 10 Gbit/s. The line **one group** is the plain way: all gradients are
+# exchanged as one group, after the backward pass. The grey band, **no exchange**, is there for comparison: each worker
+# trains a network of its own.
+
+# %%
+from lessons import compare
+from lessons.cells.plots.link_speeds import show_one_per_cent
+
+show_one_per_cent()
+compare("top_k", my_guess)
+
+# %% [markdown]
+# At 100 Mbit/s, this is {{links_top_k}} times as fast as the plain way. Each worker sends about 2 % of the bytes, since
+# a value needs a position, too. Why is it not fifty times as fast? Because the workers also have to compute. Nothing
+# that one sends can make them faster than the grey band. On a fast link, the plain way reaches it as well.
 #
-# - **Begin earlier.** *Stock Horovod*, which is Horovod as it is installed, and *PyTorch's DDP* begin the exchange
-#   while the backward pass still computes.
-# - **Fewer bytes.** *float16* sends half of the bytes. In *the largest 1 %* (**top-k**), each worker sends only its
-#   largest values. *PowerSGD* sends two narrow matrices in place of each large one.
-# - **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and exchanges
-#   the sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
+# The band is wide, although a link should not matter to workers that exchange nothing. Other programs were busy at
+# times, and there is one run of each kind. The fastest of these workers are {{links_spread}} times as fast as the
+# slowest. So believe only ways that differ by more than that.
+#
+# ### Three answers
+#
+# The drawing shows what one can do. It has four batches on a link on which an exchange takes three times as long as
+# computing. Grey boxes compute, and purple boxes are exchanges. **Guess:** which answer helps most on a slow link?
+#
+# ![](drawings/slow_link.svg)
+#
+# **Begin earlier.** *Stock Horovod*, which is Horovod as it is installed, and *PyTorch's DDP* begin the exchange while
+# the backward pass still computes. The thick line is the plain way again.
+
+# %%
+from lessons.cells.plots.link_speeds import show_family
+
+show_family("begin earlier")
+
+# %% [markdown]
+# **To begin earlier changes little on slow links.** Only a small part of the exchange can hide behind the backward
+# pass. Stock Horovod exchanges after each batch, too, and it is slower on all links. Its background threads take
+# time from the cores that compute. (With GPUs, the processor has time for these threads. So leave the overlap of DDP on
+# there.)
+#
+# **Fewer bytes.** *float16* sends half of the bytes. In *the largest 1 %* (**top-k**), each worker sends only its
+# largest values. *PowerSGD* replaces a large matrix of gradients by the product of a narrow and a wide one, and sends
+# these two.
+
+# %%
+show_family("fewer bytes")
+
+# %% [markdown]
+# **To send less changes much.** At 100 Mbit/s, with 16 images a worker, the plain way loses most of the speed. Top-k
+# and PowerSGD keep most of it.
+#
+# **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and exchanges the
+# sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
+
+# %%
+show_family("fewer exchanges")
+
+# %% [markdown]
+# **To exchange less often changes much, too.** Some points lie above the grey band. Noise is one reason. With 4
+# batches, the optimizer also steps less often. And with a larger batch, the processor needs less time for each of its
+# images.
+#
+# Now compare the fastest links in the first two figures. There, most ways that exchange after each batch keep at least
+# three quarters of the plain way's speed. And no other way that exchanges the gradient after every batch of this size
+# is much faster.
+#
+# > **Takeaway.** On a slow link, send fewer bytes or exchange less often. On a fast one, keep the plain way.
 #
 # <details><summary>More about these ways</summary>
 #
@@ -258,39 +316,11 @@ my_guess = None  # a number of times, such as 1.2
 # </details>
 
 # %%
-from lessons import all_guesses, compare, saved
+from lessons import all_guesses, saved
 
-result = saved("links", verdict=False)
-compare("top_k", my_guess)
+result = saved("links", verdict=False, figure=False)
 
 # %% [markdown]
-# First look at the grey band. These workers exchange nothing, so the link should not matter, and the band should be
-# narrow. But other programs were busy at times, and there is one run of each kind. The fastest of them is
-# {{links_spread}} times as fast as the slowest. So believe only ways that differ by more than that. (Noise is one
-# reason why points lie above the band. With 4 batches, the optimizer also steps less often. The larger batch has a
-# reason of its own, see below.)
-#
-# Now look at the slow links. Which lines differ most from the plain way? The drawing shows why. It has four batches on
-# a link on which an exchange takes three times as long as computing. Grey boxes compute, and purple boxes are
-# exchanges:
-#
-# ![](drawings/slow_link.svg)
-#
-# **To begin earlier changes little on slow links.** Only a small part of the exchange can hide behind the backward
-# pass. **To send less changes much,** by fewer bytes or by fewer exchanges. At 100 Mbit/s, with 16 images a worker, the
-# plain way loses most of the speed. Top-k and PowerSGD keep most of it. Top-k is {{links_top_k}} times as fast as the
-# plain way there. A larger batch is faster for another reason as well: the processor needs less time for each of its
-# images.
-#
-# Now look at the fastest link. There, most ways that exchange after each batch keep at least three quarters of the
-# plain way's speed. Stock Horovod exchanges after each batch, too, and it is much slower. Its background threads take
-# time from the cores that compute. (With GPUs, the processor has time for these threads.)
-#
-# So on a slow link, send fewer bytes or exchange less often. On a fast one, keep the plain way. There, no other way
-# that exchanges the gradient after every batch of this size is much faster. And if the gradient is small, not its bytes
-# but the latency of each message takes the time. Then fewer bytes do not help. Send fewer messages, or exchange less
-# often.
-#
 # This is speed alone. What does each technique cost?
 #
 # | technique | what it saves | what it may cost |
@@ -329,30 +359,27 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 # - By the grey band, four workers with 16 images each make about {{links_alone}} images/s without an exchange. So an
 #   update of 64 images takes about 90 ms. Say that two thirds of this are the backward pass.
 # - In a ring of four, each worker sends 1.5 times the bytes of the gradient, in six messages (notebook 09). So does
-#   each host over its link. This network, a small ResNet-9, has a gradient of {{links_gradient}} MB.
+#   each host over its link, because only one of its two workers has its neighbour on the other host. This network, a
+#   small ResNet-9, has a gradient of {{links_gradient}} MB.
 # - Say that a message takes 50 microseconds on its way.
 #
 # No number is fitted to the coloured lines. **Guess:** for which way will the prediction be too good on all links?
 
 # %%
-from statistics import median
-
-from benchmarks.speed.comparisons import links
-from benchmarks.speed.loop import gradient_bytes
+from lessons.cells.plots.link_speeds import show_predictions
 
 forward, backward, latency = 0.03, 0.06, 6 * 50e-6  # seconds
-names = {"plain": "group", "earlier": "ddp", "float16": "fp16", "4 batches": "accumulate"}  # ours, and the results'
-for link, rate in (("10gbit", 10_000), ("1gbit", 1000), ("200mbit", 200), ("50mbit", 50)):  # Mbit/s
-    sending = 1.5 * gradient_bytes("resnet9") * 8 / (1e6 * rate)
-    print(f"{rate:,} Mbit/s, {1000 * sending:.0f} ms to send the bytes:")
-    for way, name in names.items():
-        seconds = batch_time(forward, backward, latency, sending, way)
-        measured = median(
-            links.speeds(result.runs, f"2x2-{link}-16", name)
-        )  # two hosts with two workers, 16 images each
-        print(f"    {way}: predicted {64 / seconds:.0f} images/s, measured {measured:.0f}")
+show_predictions(result.runs, batch_time, forward, backward, latency)
 
 # %% [markdown]
+# <details><summary>From which rate of the link on is the plain way within 10 % of float16? Use your formula.</summary>
+#
+# The plain way takes $0.09 + s$ seconds, and float16 takes $0.09 + s/2$, if sending takes $s$ (and messages nothing).
+# They differ by 10 % where $s/2 = 0.1 \cdot (0.09 + s/2)$, so $s$ is 20 ms. A worker sends 1.5 times
+# {{links_gradient}} MB. That is 0.02 seconds at about 1,000 Mbit/s.
+#
+# </details>
+#
 # The model is too good for the way that begins earlier. The exchange needs processor time, too. And its last part can
 # begin only when the last gradient is there. Half of the predictions for the other three ways are within
 # {{simple_error}} % of the measured speed. More cannot be expected beside such noise. The page `docs/where_it_pays.md`
@@ -384,8 +411,22 @@ for link, rate in (("10gbit", 10_000), ("1gbit", 1000), ("200mbit", 200), ("50mb
 #
 # DDP exchanges the gradients in each `backward()`. Inside `with wrapped.no_sync():` it exchanges nothing. The worker
 # adds the new gradient to the one that it has. The next `backward()` outside exchanges the sum. So four batches can
-# share one exchange. Without `no_sync()`, the result is the same, but there are four exchanges. Divide each loss by 4
-# if you want the mean over the batches. The lab measures what `no_sync()` saves.
+# share one exchange:
+#
+# ```python
+# with wrapped.no_sync():
+#     for images, labels in first_three:
+#         (cross_entropy(wrapped(images), labels) / 4).backward()  # the forward pass is inside, too
+# (cross_entropy(wrapped(last_images), last_labels) / 4).backward()  # exchanges the sum
+# optimizer.step()
+# ```
+#
+# Without `no_sync()`, the result is the same, but there are four exchanges. Each loss is divided by 4, so the sum is a
+# mean over the batches. The lab measures what `no_sync()` saves.
+#
+# If the memory allows it, one batch that is four times as large does the same, and computes faster. Choose several
+# batches if it does not: together they need no more memory for activations than one does. (With batch normalisation the
+# two are not the same.)
 #
 # </details>
 #
@@ -396,9 +437,9 @@ for link, rate in (("10gbit", 10_000), ("1gbit", 1000), ("200mbit", 200), ("50mb
 # model?
 #
 # In float32 a weight has 4 bytes. Its gradient has 4, too. Adam keeps two means for each weight. Together they have 8
-# bytes. That is 16 bytes for each weight, so 112 GB. The answer is no: this is more than 80 GB. (The inputs of the
-# layers, the **activations**, need memory as well.) Horovod and DDP keep all of this on *each* worker. So more workers
-# do not help.
+# bytes. (SGD with momentum keeps one, with 4 bytes.) That is 16 bytes for each weight, so 112 GB. The answer is no:
+# this is more than 80 GB. (The inputs of the layers, the **activations**, need memory as well.) Horovod and DDP keep
+# all of this on *each* worker. So more workers do not help.
 #
 # **ZeRO** divides what each worker keeps (Rajbhandari and others 2019). It has three stages. Stage 1 divides Adam's
 # means. Stage 2 divides the gradients, too. Stage 3 also divides the weights. In PyTorch, stage 3 is called FSDP, for
@@ -449,12 +490,15 @@ for weights_of in (7_000_000_000, 70_000_000_000):
 #
 # There are two more ways to divide a network:
 #
-# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. Notebook 13 cuts a network in two
-#   like this. The batch is cut into small parts. The first GPU works on the second part, while the second GPU works on
-#   the first part. So both are busy. What crosses the link is only the activations between two layers, so a pipeline
-#   can also use a slower link.
-# - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. The GPUs exchange activations in
-#   every layer. So they should be in one host, where the links are fast.
+# - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The batch is cut into small parts, so that
+#   all GPUs are busy most of the time. The drawing below shows this. What crosses the link is only the activations
+#   between two layers, so a pipeline can also use a slower link. (Notebook 13 cuts a network in two like this.)
+# - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. For example, a layer multiplies by
+#   a matrix with 4,096 columns. Each of four GPUs keeps 1,024 of them, and computes a quarter of the outputs. The next
+#   layer needs all outputs, so the GPUs exchange activations in every layer. So they should be in one host, where the
+#   links are fast.
+#
+# ![](drawings/pipeline.svg)
 #
 # Large runs use several ways at once. The processes then form a **mesh**, a table of ranks. In this example, two hosts
 # have four GPUs each:

@@ -39,7 +39,7 @@ from benchmarks.instruments.horovod_launch import on_workers
 from cifar.model import BootcampResNet, no_norm
 from cifar.support.environment import cores
 from lessons import axes, live, saved, show
-from lessons.cells.sabotage import BUGS, diagnose, patient, sabotage
+from lessons.cells.tasks.sabotage import BUGS, diagnose, patient, sabotage
 
 # %% [markdown]
 # ## Sabotage
@@ -117,8 +117,8 @@ from statistics import median
 import horovod.torch as hvd
 import torch
 
+from benchmarks.cost_models.ring_all_reduce import all_reduce_seconds
 from benchmarks.instruments import horovod_ops
-from benchmarks.methods.ring_all_reduce import all_reduce_seconds
 
 horovod_ops.POLL_SECONDS = 0.0001  # ask often: 60 waits of up to a millisecond would be measured as well
 

@@ -381,8 +381,8 @@ print(f"A GPU has {memory} GB. The activations come on top.")
 # host with 8 GPUs. It also asks about 4 such hosts, with two kinds of links between them.
 
 # %%
-from benchmarks.methods.clusters import Cluster, Training, efficiency
-from benchmarks.methods.published import CONSTANTS, WEIGHTS, value
+from benchmarks.cost_models.clusters import Cluster, Training, efficiency
+from benchmarks.cost_models.published import CONSTANTS, WEIGHTS, value
 
 GIGABIT = 1e9 / 8  # bytes
 inside = value("nvlink V100"), value("inner latency")
@@ -508,7 +508,7 @@ result = saved("C14", own=False)
 # %%
 import numpy as np
 
-from benchmarks.methods.ring_all_reduce import fit, ring
+from benchmarks.cost_models.ring_all_reduce import fit, ring
 
 once, alpha, beta = fit(runs["machine"][0])  # gamma is called `once` here
 print(f"gamma {1e3 * once:.1f} ms, alpha {1e3 * alpha:.1f} ms, beta {1e9 * beta:.2f} ns")

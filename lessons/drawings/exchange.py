@@ -1,6 +1,6 @@
 """Draws how workers exchange gradients: one update, a server beside a ring, and how a deadlock comes about."""
 
-from benchmarks.methods.ring_all_reduce import traffic
+from benchmarks.cost_models.ring_all_reduce import traffic
 from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
 
 WORKERS = 4
@@ -117,4 +117,36 @@ def deadlock() -> Drawing:
     drawing.text(468, 186, "time", "muted", "small", anchor="end")
     drawing.text(28, 216, "An all-reduce ends only when every worker has called it.", anchor="start")
     drawing.text(28, 237, "Worker 1 never calls the all-reduce of the loss.", anchor="start")
+    return drawing
+
+
+def three_steps() -> Drawing:
+    """An all-reduce of two hosts in three steps, so that only one sum of each host crosses the slow link."""
+    drawing = Drawing(
+        "An exchange in three steps",
+        "Two hosts with two workers each. First, worker 1 sends its gradient to worker 0, and worker 3 to worker 2. "
+        "Each host now has one sum. Second, workers 0 and 2 exchange these two sums over the slow link. Third, worker "
+        "0 sends the result to worker 1, and worker 2 to worker 3.",
+        372,
+    )
+    steps = (
+        ("1. Add up inside each host: fast links", ((1, 0), (3, 2))),
+        ("2. Exchange one sum for each host: the slow link", ((0, 2), (2, 0))),
+        ("3. Hand the result out inside each host: fast links", ((0, 1), (2, 3))),
+    )
+    places = {1: 60, 0: 170, 2: 310, 3: 420}  # the x of each worker, with the two that exchange in the middle
+    for number, (words, sends) in enumerate(steps):
+        y = 18 + 122 * number
+        drawing.text(MARGIN, y, words, anchor="start")
+        drawing.box(MARGIN + 8, y + 16, 204, 78, "card", radius=8)
+        drawing.box(WIDTH - MARGIN - 212, y + 16, 204, 78, "card", radius=8)
+        for rank, x in places.items():
+            drawing.worker(x, y + 55, rank)
+        for begin, end in sends:
+            side = 1 if places[end] > places[begin] else -1
+            shift = 8 * side if number == 1 else 0  # two arrows, one for each direction
+            drawing.arrow(
+                places[begin] + 20 * side, y + 55 + shift, places[end] - 20 * side, y + 55 + shift,
+                look="gradient", width=2.5,
+            )  # fmt: skip
     return drawing

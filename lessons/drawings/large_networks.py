@@ -1,6 +1,6 @@
 """Draws what comes after this course's own program: a slow link, and networks that are larger than a GPU."""
 
-from benchmarks.methods.cost_model import exchanges
+from benchmarks.cost_models.cost_model import exchanges
 from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
 
 BATCHES = 4  # the updates of each way

@@ -1,6 +1,6 @@
 """Draws machines: how fast bytes move inside and between hosts, and what fills a worker's memory."""
 
-from benchmarks.methods.hardware import LINKS
+from benchmarks.cost_models.hardware import LINKS
 from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
 
 LARGEST = 150  # units; the side of the largest square

@@ -76,7 +76,7 @@ def what_the_grader_sees() -> Drawing:
         "weights and learning rate are recorded at every update. From outside, the bytes that the workers exchange and "
         "the processor time of each are measured. Afterwards the network is tested on images that the program never "
         "saw. From all this the points are made.",
-        306,
+        332,
     )
     drawing.host(MARGIN, 10, WIDTH - 2 * MARGIN, 96, "your program, in a sandbox")
     for rank in range(WORKERS):
@@ -90,7 +90,7 @@ def what_the_grader_sees() -> Drawing:
         (
             MARGIN + 232,
             "measured outside",
-            ("bytes between workers", "processor time of each", "files and their order"),
+            ("bytes between workers", "processor time of each", "files, and who writes them"),
         ),
     ):
         drawing.arrow(x + 112, 108, x + 112, 124)
@@ -102,6 +102,41 @@ def what_the_grader_sees() -> Drawing:
     drawing.box(MARGIN, 242, WIDTH - 2 * MARGIN, 52, "card")
     drawing.text(WIDTH / 2, 258, "100 points", "bold")
     drawing.text(WIDTH / 2, 279, "and the network is tested on images that it never saw", "small")
+    drawing.text(WIDTH / 2, 314, "Purple: the workers exchange gradients. w: weights.", "small", "muted")
+    return drawing
+
+
+def right_and_wrong() -> Drawing:
+    """What the pictures of a grade card look like for a right program, and for a wrong one."""
+    drawing = Drawing(
+        "A right program, and a wrong one",
+        "Three pictures of a grade card, each for a right program at the left and a wrong one at the right. Shards: "
+        "four colours cover all images once, or all four workers use the same quarter. Weights after updates 0, 1 and "
+        "2: equal on all workers, or different after the first update. Learning rate: it climbs and falls, or it only "
+        "falls.",
+        392,
+    )
+    columns = ((100, 170, True), (300, 170, False))  # the left edge, the width, and whether it is right
+    for left, width, right in columns:
+        drawing.text(left + width / 2, 18, "right" if right else "wrong", "bold")
+        quarter = width / WORKERS
+        for rank in range(WORKERS):
+            drawing.box(
+                left + (rank if right else 0) * quarter, 34 + 20 * rank, quarter - 2, 16, f"worker{rank}", radius=2
+            )
+        for update in range(3):
+            for rank in range(WORKERS):
+                look = "weights" if right or not update else f"worker{rank}"
+                drawing.box(left + 8 + update * 58, 146 + 24 * rank, 36, 19, look, radius=2)
+            drawing.text(left + 26 + update * 58, 252, f"{update}", "small", "muted")
+        top, low = 284, 350
+        peak = [left, low - 12, left + 0.2 * width, top] if right else [left, top + 40]
+        drawing.wire(*peak, left + width, low, look="gradient", width=2.5)
+        drawing.wire(left, top - 6, left, low, left + width, low)
+    for y, words in ((72, "shards"), (192, "weights"), (318, "rate")):
+        drawing.text(MARGIN, y, words, anchor="start")
+    drawing.text(MARGIN, 252, "update", "small", "muted", anchor="start")
+    drawing.text(WIDTH / 2, 378, "Colours are workers. Dark boxes are equal weights.", "small", "muted")
     return drawing
 
 

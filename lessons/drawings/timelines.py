@@ -1,6 +1,6 @@
-"""Draws lanes of time: an update with and without overlap, a pipeline and its bubbles, strong and weak scaling."""
+"""Draws lanes of time: overlap, prefetching, a pipeline and its bubbles, strong and weak scaling."""
 
-from benchmarks.methods.cost_model import exchanges
+from benchmarks.cost_models.cost_model import exchanges
 from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
 
 # These are the milliseconds of the example in lesson 04.
@@ -46,6 +46,55 @@ def overlap() -> Drawing:
 
 def _sent(messages: int) -> list[tuple[float, float]]:
     return exchanges(FORWARD, BACKWARD, EXCHANGE, START, messages)
+
+
+PREPARE, UPDATE, PREFETCHED = 30.0, 45.0, 3  # milliseconds of an example, and the batches that are drawn
+
+
+def prefetched(ahead: bool) -> tuple[list[float], list[float]]:
+    """When each batch begins to be prepared, and to be used in an update (milliseconds).
+
+    If `ahead` is set, the next batch is prepared while the network computes.
+    """
+    preparing, updating = [], []
+    for number in range(PREFETCHED):
+        begin, free = (updating[-1], updating[-1] + UPDATE) if number else (0.0, 0.0)
+        preparing.append(begin if ahead else free)
+        updating.append(max(preparing[-1] + PREPARE, free))
+    return preparing, updating
+
+
+def prefetching() -> Drawing:
+    """Three batches, each prepared and then used in an update: in turn, and with prefetching."""
+    ends = {ahead: prefetched(ahead)[1][-1] + UPDATE for ahead in (False, True)}
+    drawing = Drawing(
+        "Prefetching",
+        f"Lanes of time for {PREFETCHED} batches. In turn, each batch is prepared and then used in an update: "
+        f"{ends[False]:.0f} milliseconds in all. With prefetching, the next batch is prepared while the "
+        f"network computes: {ends[True]:.0f} milliseconds in all. After the first batch, preparing takes no time of "
+        "its own, because the update is longer.",
+        302,
+    )
+    left = MARGIN + 66
+    scale = (WIDTH - MARGIN - left) / ends[False]
+    y = 20
+    for ahead, words in ((False, "In turn"), (True, "With prefetching")):
+        drawing.text(MARGIN, y, words, "bold", anchor="start")
+        preparing, updating = prefetched(ahead)
+        lanes = (("prepare", preparing, PREPARE, "card"), ("update", updating, UPDATE, "computing"))
+        for lane, (name, begins, length, look) in enumerate(lanes):
+            top = y + 16 + 38 * lane
+            drawing.text(MARGIN, top + 16, name, "small", anchor="start")
+            for number, begin in enumerate(begins, start=1):
+                drawing.box(left + begin * scale, top, length * scale - 2, 32, look, radius=3)
+                drawing.text(left + (begin + length / 2) * scale - 1, top + 16, f"{number}", "small")
+        end = left + ends[ahead] * scale
+        drawing.wire(end, y + 8, end, y + 92, dashed=True)
+        drawing.text(end - 6, y, f"{ends[ahead]:.0f} ms", anchor="end")
+        y += 126
+    drawing.arrow(left, 270, WIDTH - MARGIN, 270)
+    drawing.text((left + WIDTH - MARGIN) / 2, 288, "time (the numbers are batches)", "muted", "small")
+    return drawing
 
 
 STAGES, BATCHES = 4, 4

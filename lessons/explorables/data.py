@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from benchmarks.methods.cluster_model import NETWORKS
+from benchmarks.cost_models.cluster_model import NETWORKS
 from cifar.data import shard, shuffle
 
 IMAGES, WORKERS, EPOCHS, SEED = 18, 4, 3, 0  # of the explorable about shards

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 from matplotlib import font_manager
 
-from benchmarks.methods.ring_all_reduce import traffic
+from benchmarks.cost_models.ring_all_reduce import traffic
 from cifar.support import palette
 from grader.notebooks import build
 from lessons.drawings import DRAWINGS, large_networks, legend, machines, timelines
@@ -94,6 +94,8 @@ def test_the_numbers_are_those_of_the_functions():
     assert [large_networks.end(boxes) for boxes in large_networks.ways().values()] == [48, 42, 21, 21]
     ends = [timelines._sent(messages)[-1][1] for messages in (1, timelines.GRADIENTS, timelines.GROUPS)]
     assert [round(end) for end in ends] == [90, 71, 66]
+    # In turn, three batches take three times 30 and three times 45. With prefetching, only the first 30 is seen.
+    assert [timelines.prefetched(ahead)[1][-1] + timelines.UPDATE for ahead in (False, True)] == [225, 165]
     assert timelines.idle_share(4, 1) == 3 / 4
     assert timelines.idle_share(4, 4) == 3 / 7
 

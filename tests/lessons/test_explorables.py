@@ -6,7 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks.methods import cluster_model, cost_model, sgd_noise
+from benchmarks.cost_models import cluster_model, cost_model
+from benchmarks.methods import sgd_noise
 from cifar.data import shard, shuffle
 from grader.exercises.definitions.lesson_03.ring_step import ring_step
 from lessons import explorables

@@ -29,8 +29,9 @@ from cifar.support.environment import cores
 from grader.notebooks import build
 from lessons import __main__ as command
 from lessons import execute, profile
-from lessons.cells import claims as shown_claims
-from lessons.cells import figures, running
+from lessons.cells.display import claims as shown_claims
+from lessons.cells.display import figures
+from lessons.cells.launches import running
 from lessons.explorables import script_hashes
 from lessons.site import markdown, pages
 from tests.conftest import metrics
@@ -194,7 +195,7 @@ def test_a_live_verdict_that_differs_from_the_saved_one_is_explained():
         ("holds", "holds", "Your small run shows it."),
         ("fails", "holds", "Your small run does not show it. That does not refute the claim."),
         ("fails", "depends", "Your small run does not show it. That does not refute the claim."),
-        ("fails", "fails", "Your small run does not show it, and neither does the full one below."),
+        ("fails", "fails", "In your small run the claim is false. So it is in the full one below."),
         ("no difference seen", "holds", "Your small run shows no difference."),
     ],
 )

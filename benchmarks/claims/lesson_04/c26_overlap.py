@@ -236,8 +236,8 @@ def picture(runs: Runs) -> Picture:
         f"Left: with two workers an update took {ms['off'][0]:.0f} ms without overlap and {ms['on'][0]:.0f} ms with "
         f"it. With four workers it took {ms['off'][1]:.0f} and {ms['on'][1]:.0f} ms. Two joined points are one launch, "
         "and the large ones are the means. Best: the exchange is hidden as far as possible. Sum: computing alone, plus "
-        "exchanging alone. Right: two workers. A line is a gradient (thin: it waits, for the other worker or for the "
-        "exchange before, thick: it is exchanged), the first one on top. The backward pass is shaded.",
+        "exchanging alone. Right: one update of two workers. A line is a gradient. Thin: it waits. Thick: it is "
+        "exchanged. Brown: the backward pass.",
     )
 
 
@@ -270,7 +270,7 @@ def _timelines(ax, traces: dict[str, Values]) -> None:
         rows += len(tensors) + 3
         for name, start, end in trace["program"]:
             if name == "backward":
-                ax.fill_between([1000 * start, 1000 * end], first - 1, rows - 3, color=GREY, alpha=0.3, lw=0)
+                ax.fill_between([1000 * start, 1000 * end], first - 1, rows - 3, color=BROWN, alpha=0.2, lw=0)
         ax.text(1, first - 1.3, f"overlap {way}", fontsize=9)
     ax.set(yticks=[], ylim=(rows - 1, -4), xlim=(0, None))
     ax.grid(visible=False)

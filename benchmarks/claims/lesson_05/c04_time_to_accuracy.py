@@ -13,6 +13,10 @@ are not needed for such a result. But it makes four times as many updates, so it
 passes and by less noise apart.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
 import torch
 
@@ -22,6 +26,9 @@ from benchmarks.experiment.intervals import Difference, deviation, mean_std, pai
 from benchmarks.experiment.plots import COLOURS, axes, counted
 from benchmarks.instruments.simulated_workers import Recipe, train
 from cifar.data import updates_per_epoch
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SIZES = (1, 2, 4)  # numbers of workers
 # For each variant: the number of workers, and the updates as a share of those of one worker's full run.
@@ -155,30 +162,34 @@ def _sentence(runs: Runs, schedule: str, size: int) -> str:
 
 def picture(runs: Runs) -> Picture:
     """The picture shows where the runs with a falling rate end. The runs of a comparison stand together."""
-    figure, ax = axes("test accuracy (%)", "", size=(7.5, 3.8))
     groups = {
-        "": [("1 worker", 1, "falling-1")],
-        "equal epochs": [(f"{size} workers", size, f"falling-{size}-epochs") for size in SIZES[1:]],
-        "equal updates": [(f"{size} workers", size, f"falling-{size}-updates") for size in SIZES[1:]],
-        "equal images": [("1 worker, 4 times as long", 1, "falling-1-fourfold")],
-        "equal time": [(f"1 worker, time of {size}", 1, SAME_TIME[size]) for size in SIZES[1:]],
+        "equal epochs": ["falling-1", *(f"falling-{size}-epochs" for size in SIZES[1:])],
+        "equal updates": ["falling-1", *(f"falling-{size}-updates" for size in SIZES[1:])],
+        "equal images": ["falling-1-fourfold", "falling-4-updates"],
+        **{f"equal time, {size}": [SAME_TIME[size], f"falling-{size}-epochs"] for size in SIZES[1:]},
     }
+    return Picture(draw_ends(runs, groups, height=5.4), _alt(runs), _caption(runs))
+
+
+def draw_ends(runs: Runs, groups: dict[str, list[str]], height: float) -> Figure:
+    """Draw the accuracy at the end of some variants. Each group is named at the right. `height` is in inches."""
+    figure, ax = axes("test accuracy (%)", "", size=(7.5, height))
     place, ticks = 0.0, {}
-    for group, ends_of in groups.items():
-        for name, size, variant in ends_of:
-            found = [100 * accuracy for accuracy in last(runs, variant)]
+    for group, variants in groups.items():
+        for variant in variants:
+            size, found = FALLING[variant][0], [100 * accuracy for accuracy in last(runs, variant)]
             error, colour = deviation(found) if len(found) > 1 else None, COLOURS[SIZES.index(size)]
             ax.errorbar(np.mean(found), place, xerr=error, fmt="o", color=colour, markersize=8, capsize=3)
             ax.text(np.mean(found), place - 0.3, f"{np.mean(found):.1f}", ha="center", fontsize=9, color=colour)
-            ticks[place] = name
+            ticks[place] = f"{counted(size, 'worker')}, {runs[variant][0]['updates'][-1]:,} updates"
             place += 1
-        middle = place - (len(ends_of) + 1) / 2
+        middle = place - (len(variants) + 1) / 2
         ax.text(1.02, middle, group, va="center", transform=ax.get_yaxis_transform())
         place += 0.5
     ax.set_yticks(list(ticks), list(ticks.values()))
-    ax.margins(x=0.1, y=0.12)
+    ax.margins(x=0.1, y=0.12 if len(ticks) > 4 else 0.3)
     ax.invert_yaxis()
-    return Picture(figure, _alt(runs), _caption(runs))
+    return figure
 
 
 def _alt(runs: Runs) -> str:
@@ -196,15 +207,15 @@ def _alt(runs: Runs) -> str:
 
 
 def _caption(runs: Runs) -> str:
-    by = [
-        " / ".join(f"{100 * gap(runs, 'falling', size, equal).mean:+.1f}" for equal in ("epochs", "updates"))
-        for size in SIZES[1:]
-    ]
+    by = {
+        equal: " and ".join(f"{100 * gap(runs, 'falling', size, equal).mean:+.1f}" for size in SIZES[1:])
+        for equal in ("epochs", "updates")
+    }
     return (
-        "Where runs end whose rate falls to zero. Against one worker, at equal epochs / at equal updates: 2 workers "
-        f"{by[0]}, 4 workers {by[1]} points. Equal images: one worker that sees as many images as 4 workers at equal "
-        "updates. Equal time: one worker in the time that 2 or 4 workers need for equal epochs. Mean of "
-        f"{counted(len(runs['falling-1']), 'seed')}, bars: one standard deviation."
+        "Where runs end whose rate falls to zero. With equal epochs, 2 and 4 workers end "
+        f"{by['epochs']} points from one worker, and with equal updates {by['updates']} points. Equal images: one "
+        "worker that sees as many images as 4 workers at equal updates. Equal time: one worker in the time that 2 or 4 "
+        f"workers need for equal epochs. Mean of {counted(len(runs['falling-1']), 'seed')}, bars: one deviation."
     )
 
 

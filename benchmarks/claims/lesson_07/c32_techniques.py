@@ -8,8 +8,11 @@ scripts. LAMB and Nesterov SGD, with warmup and linear decay, are compared at fo
 gradient clipped, which allows larger rates. One seed chooses the rate.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor, nn
@@ -24,6 +27,9 @@ from cifar.data import shuffle, updates_per_epoch
 from cifar.lamb import Lamb, parameter_groups
 from cifar.model import BootcampResNet, no_norm
 from cifar.schedule import decay_factor, warmup_factor
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 WARMUP_EPOCHS = 3  # the warmup takes a quarter of training, as in cifar_warmup.py
 CLIP = 1.0  # the largest norm of the mean gradient over all weights, in the variants that clip it
@@ -193,10 +199,21 @@ def judge(runs: Runs) -> Verdict:
 
 def picture(runs: Runs) -> Picture:
     """The picture goes from variant to variant: the mean test accuracy of each, its change, and a dot for every run."""
-    shown = [(variant, name) for variant, name in WAY.items() if accuracies(runs, variant)]
-    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.5, 1.2 + 0.5 * len(shown)))
+    figure, told = draw_way(runs, [variant for variant in WAY if accuracies(runs, variant)])
+    return Picture(
+        figure,
+        f"Bars one below the other. Each begins where the one above ends. Test accuracy in %, and change: {told}.",
+        "Each bar begins where the one above ends: green is a gain, and brown with lines is a loss. A dot is a run. "
+        "Below the name of a bar is the name of its arm. The last bar begins anew: it is one worker with batch "
+        "normalisation, for comparison.",
+    )
+
+
+def draw_way(runs: Runs, variants: list[str]) -> tuple[Figure, str]:
+    """Draw a bar for each variant, which begins where the one above ends. Return it and its numbers in words."""
+    figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.5, 1.2 + 0.5 * len(variants)))
     before, told = None, []
-    for row, (variant, name) in enumerate(shown):
+    for row, variant in enumerate(variants):
         values = 100 * np.array(accuracies(runs, variant))
         mean = values.mean()
         alone = before is None or variant == ALONE
@@ -207,20 +224,13 @@ def picture(runs: Runs) -> Picture:
         ax.plot(values, np.full(len(values), row), "k.", linestyle="none")
         change = f"{mean:.1f}" if alone else f"{mean:.1f} ({mean - before:+.1f})"
         ax.text(max(mean, start, values.max()) + 0.8, row, change, va="center", fontsize=9)
-        told.append(f"{name} {change}")
+        told.append(f"{WAY[variant]} {change}")
         before = mean
-    ax.set_yticks(range(len(shown)), [f"{name}\n{variant}" for variant, name in shown], fontsize=9)
+    ax.set_yticks(range(len(variants)), [f"{WAY[variant]}\n{variant}" for variant in variants], fontsize=9)
     ax.set_xlim(0, 100)
     ax.invert_yaxis()
     ax.grid(axis="y", visible=False)
-    listed = "; ".join(told)
-    return Picture(
-        figure,
-        f"Bars one below the other. Each begins where the one above ends. Test accuracy in %, and change: {listed}.",
-        "Each bar begins where the one above ends: green is a gain, and brown with lines is a loss. A dot is a run. "
-        "Below the name of a bar is the name of its arm. The last bar begins anew: it is one worker with batch "
-        "normalisation, for comparison.",
-    )
+    return figure, "; ".join(told)
 
 
 CLAIM = Claim(

@@ -12,11 +12,11 @@ import time
 
 import numpy as np
 
+from benchmarks.cost_models.ring_all_reduce import fit, ring
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.intervals import mean_std
 from benchmarks.experiment.plots import axes
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
-from benchmarks.methods.ring_all_reduce import fit, ring
 
 SIZES = (4 * 2**10, 64 * 2**10, 2**20, 4 * 2**20, 16 * 2**20)  # sizes of the measured all-reduces, in bytes
 TEAMS = (2, 4)  # numbers of workers of the measured all-reduces
@@ -59,7 +59,7 @@ def update_seconds(updates: int, batch_size: int, device: str, seed: int) -> lis
 
 def run(variant: str, seed: int, settings: Settings) -> Values:
     """Measure the seconds of all-reduces by workers and bytes, and the seconds of one worker's updates."""
-    task = "benchmarks.methods.ring_all_reduce:all_reduce_seconds"
+    task = "benchmarks.cost_models.ring_all_reduce:all_reduce_seconds"
     times = {size: on_workers(task, size, AS_IT_IS, sizes=SIZES, repeats=settings["repeats"])[0] for size in TEAMS}
     updates = update_seconds(settings["updates"], settings["batch_size"], settings["device"], seed)
     return {"workers": TEAMS, "bytes": SIZES, "seconds": [times[size] for size in TEAMS], "updates": updates}

@@ -4,7 +4,7 @@ Two or four workers train on one, two or four hosts of this machine (package `cl
 rate. All ways run one after the other in the same launch, with the same network and data. Only stock Horovod needs a
 launch of its own, because it has other settings.
 
-The model (`benchmarks.methods.cost_model`) is fitted to some of the layouts and rates. It predicts the others.
+The model (`benchmarks.cost_models.cost_model`) is fitted to some of the layouts and rates. It predicts the others.
 """
 
 import contextlib
@@ -15,11 +15,12 @@ from collections.abc import Iterator
 import numpy as np
 
 import cluster
+from benchmarks.cost_models import cost_model
+from benchmarks.cost_models.cost_model import CostModel, Setting
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import LIGHT, panels
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
-from benchmarks.methods import compression, cost_model
-from benchmarks.methods.cost_model import CostModel, Setting
+from benchmarks.methods import compression
 from benchmarks.speed.loop import gradient_bytes, gradient_shapes
 from benchmarks.speed.tables import Table, told
 from cluster.network import bits_per_second
@@ -48,6 +49,7 @@ FAMILIES = {  # the picture shows these ways beside the plain one, "group"
     "fewer bytes": ("fp16", "powersgd", "topk"),
     "fewer exchanges": ("large", "accumulate", "local"),
 }
+IN_SHORT = {"plain": "group", "earlier": "ddp", "float16": "fp16", "4 batches": "accumulate"}  # in lesson 10's exercise
 PASSES = dict.fromkeys(WAYS, 1) | {"large": 4, "accumulate": 4, "local": 8}  # batches between two exchanges
 OURS = [way for way in WAYS if way != "stock"]
 # The model is fitted to these. All other layouts, rates and batches are predicted.
@@ -207,7 +209,7 @@ def picture(runs: Runs) -> Picture:
         f"Two workers on each of two hosts, with {batch} images for each worker, or {PASSES['large'] * batch} if the "
         "batch is 4 times as large. The thick line is the plain way. The grey band is no way to train: each worker "
         f"trains alone there, as if the exchange cost nothing. It goes from the slowest to the fastest of {len(RATES)} "
-        "settings.",
+        "links.",
     )
 
 

@@ -2,16 +2,16 @@
 
 One worker usually takes all cores of this machine. More workers then share the same cores, and cannot be faster. Here,
 each worker has one core. So two workers have twice as many cores as one. More workers than cores cannot be measured.
-The cost model (`benchmarks.methods.cost_model`) says what 4 and 8 such workers would do.
+The cost model (`benchmarks.cost_models.cost_model`) says what 4 and 8 such workers would do.
 """
 
 import numpy as np
 
+from benchmarks.cost_models.cost_model import CostModel, Setting, fit_computing
+from benchmarks.cost_models.ring_all_reduce import fit_constants, traffic
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import GREY, medians, panels
 from benchmarks.instruments.horovod_launch import on_workers
-from benchmarks.methods.cost_model import CostModel, Setting, fit_computing
-from benchmarks.methods.ring_all_reduce import fit_constants, traffic
 from benchmarks.speed.tables import Table, told
 
 BATCH = 64  # images per update: of all workers together (strong), of each one (weak)
@@ -26,7 +26,7 @@ def work(batches: dict[str, int], updates: int, rounds: int) -> dict:
     """Runs on a worker. Returns its seconds per image by way and batch, and the seconds of all-reduces of two sizes."""
     import horovod.torch as hvd
 
-    from benchmarks.methods.ring_all_reduce import all_reduce_seconds
+    from benchmarks.cost_models.ring_all_reduce import all_reduce_seconds
     from benchmarks.speed import exchange_ways, loop
 
     exchange_ways.stay_on_one_core()

@@ -15,10 +15,10 @@ import resource
 import numpy as np
 import torch
 
+from benchmarks.cost_models.ring_all_reduce import all_reduce_seconds, fit, ring
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import BLUE, medians, panels
 from benchmarks.instruments.horovod_launch import on_workers
-from benchmarks.methods.ring_all_reduce import all_reduce_seconds, fit, ring
 from benchmarks.speed.tables import Table, told
 from cifar.support.environment import cores
 

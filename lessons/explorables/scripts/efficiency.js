@@ -1,7 +1,7 @@
 // The share of their time in which 1 to 4,096 workers compute, for a network, a link and a batch of one's choice.
-const FORWARD = 1 / 3; // of the computing, as in benchmarks/methods/cost_model.py
+const FORWARD = 1 / 3; // of the computing, as in benchmarks/cost_models/cost_model.py
 
-// The same as benchmarks.methods.cluster_model.update_seconds.
+// The same as benchmarks.cost_models.cluster_model.update_seconds.
 function updateSeconds(workers, images, imageSeconds, size, rate, latency, spread, overlaps) {
   const slowest = 1 + spread * Math.sqrt(2 * Math.log(workers));
   const compute = images * imageSeconds * slowest;

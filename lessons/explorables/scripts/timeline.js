@@ -1,5 +1,5 @@
 // One update as a lane of time: forward, backward, and exchanges that begin when their gradients are ready.
-const FORWARD = 1 / 3; // of the computing, as in benchmarks/methods/cost_model.py
+const FORWARD = 1 / 3; // of the computing, as in benchmarks/cost_models/cost_model.py
 
 // The begin and the end of each exchange. One begins when its gradients are ready and the exchange before has ended.
 function exchanges(forward, backward, whole, start, buckets) {

@@ -206,7 +206,7 @@ def test_the_hyperbola_is_found():
 
 
 def test_the_noise_scale_is_that_of_the_expected_lengths():
-    """The expected squared length is E|g_B|^2 = |G|^2 + tr(Sigma) / B."""
+    """The expected squared length is E|g_B|^2 = |g|^2 + tr(Sigma) / B."""
     gradient, noise = 3.0, 600.0
     small, big = (gradient + noise / batch for batch in (c28.WORKER_BATCH, 4 * c28.WORKER_BATCH))
     assert c28.noise_scale(small, big, 4) == pytest.approx(noise / gradient)

@@ -54,7 +54,9 @@ def of_workers(at_epochs: float, at_updates: float, in_time: float, falling: flo
             else in_time
         )
         end = 0.60 if variant == "falling-1" else end
-        runs[variant] = [{"accuracy": [0.1, end + noise(100 * place + seed)]} for seed in range(SEEDS)]
+        runs[variant] = [
+            {"accuracy": [0.1, end + noise(100 * place + seed)], "updates": [5, 10]} for seed in range(SEEDS)
+        ]
     return runs
 
 

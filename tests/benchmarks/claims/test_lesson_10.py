@@ -14,7 +14,7 @@ from benchmarks.claims.lesson_10.c14_scaling_limit import (
     most_workers,
     picture,
 )
-from benchmarks.methods.ring_all_reduce import fit, ring
+from benchmarks.cost_models.ring_all_reduce import fit, ring
 from benchmarks.speed.comparisons.step import operations
 from cifar.model import BootcampResNet
 

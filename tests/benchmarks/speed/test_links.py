@@ -5,9 +5,9 @@ import dataclasses
 import numpy as np
 import pytest
 
+from benchmarks.cost_models import cost_model
+from benchmarks.cost_models.cost_model import CostModel, Setting
 from benchmarks.experiment.claim import Runs
-from benchmarks.methods import cost_model
-from benchmarks.methods.cost_model import CostModel, Setting
 from benchmarks.speed.comparisons import links
 from tests.benchmarks.speed.test_speed import looked_at
 

@@ -1,0 +1,1 @@
+"""What a learner does in a notebook besides writing functions: guess, convert, sabotage, search, judge, hand in."""

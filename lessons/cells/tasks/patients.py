@@ -1,0 +1,66 @@
+"""Lets a learner name the causes of five sick runs, and answers each. The runs are made up. Lesson 05 has their table.
+
+treat("A", ["images"])   # the patient, and the causes that the learner finds
+"""
+
+import html
+from collections.abc import Sequence
+
+from IPython.display import HTML, display
+
+CAUSES = {
+    "images": "The workers have the same images",
+    "schedule": "The rate does not fall when it should",
+    "rate": "The rate is not the one that a search has found",
+    "luck": "One run can end so by chance",
+}
+# For each patient, its causes, and how one sees them.
+FOUND = {
+    "A": {
+        "images": "Workers 0 and 1 begin with the same images. So all gradients are equal, and their mean is that of "
+        "one worker. The line that gives each worker a shard is missing.",
+    },
+    "B": {
+        "schedule": "In epoch 4 the rate is as high as at the start. The schedule waits for update 4 x 782 = 3,128. "
+        "With 196 updates in an epoch, that comes in epoch 15, and the run ends before.",
+    },
+    "C": {
+        "rate": "It trains at the rate of one worker, 0.1, so each image counts a quarter as much. The search has "
+        "found 0.4 for four workers.",
+    },
+    "D": {
+        "rate": "It trains at 1.6, which is 16 times the rate of one worker. Somebody scaled it twice. Look for a "
+        "launcher or a library that multiplies the rate, too.",
+    },
+    "E": {
+        "luck": "Nothing is wrong, as far as one can see. One run can end 0.4 points higher or lower by chance. Run "
+        "more seeds before you look for a cause.",
+    },
+    "F": {
+        "rate": "It begins at 0.1, which is too low for four workers.",
+        "schedule": "It is still 0.1 at the end, because the decay comes four times too late. So the two mistakes hide "
+        "each other: the low rate stays high for longer. Mend both.",
+    },
+}
+
+
+def treat(patient: str, causes: str | Sequence[str] = ()) -> None:
+    """Say which of the named causes this patient has, and how many are still missing.
+
+    A single cause may stand without a list. Raises ValueError if there is no such patient, or no such cause.
+    """
+    causes = [causes] if isinstance(causes, str) else list(causes)
+    for kind, name, known in (("patient", patient, FOUND), *(("cause", cause, CAUSES) for cause in causes)):
+        if name not in known:
+            raise ValueError(f"there is no {kind} {name!r}; choose one of {', '.join(map(repr, known))}")
+    found = FOUND[patient]
+    told = [
+        f"{CAUSES[cause]}: {f'yes. {found[cause]}' if cause in found else 'no. Look at its row again.'}"
+        for cause in dict.fromkeys(causes)
+    ]
+    if not causes:
+        told = [f'Name its causes, as in treat("{patient}", ["luck"]).']
+    elif missing := len(found.keys() - set(causes)):
+        told.append(f"{missing} more {'cause is' if missing == 1 else 'causes are'} missing.")
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in told)
+    display(HTML(f"<p>Patient {patient}</p><ul>{items}</ul>"))
