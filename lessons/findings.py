@@ -262,6 +262,10 @@ LESSON_05, LESSON_06, LESSON_07 = "05_why_it_converges_worse", "06_techniques", 
 LESSON_10 = "10_what_comes_next"
 SENTENCES = (
     Sentence(
+        "00_start_here", "Is it so in the picture? Look at the ends of the lines.",
+        lambda: min(c04.last(runs("C04"), "falling-1")) > max(c04.last(runs("C04"), "falling-4-epochs")),
+    ),
+    Sentence(
         LAB_13, "on this machine it is too small to be seen",
         lambda: not any(c05.price(runs("C05"), size, "_alone").seen for size in ("2_workers", "4_workers")),
     ),
@@ -286,7 +290,7 @@ SENTENCES = (
         LESSON_05, "So with as many images, one worker ends even higher.", lambda: c04.longer(runs("C04")).low > 0,
     ),
     Sentence(LESSON_05, "In the same *time*, four workers are", lambda: _time().low > 0),
-    Sentence(LESSON_05, "For the same *images*, they are", lambda: _falling(4, "epochs").high < 0),
+    Sentence(LESSON_05, "In the same *epochs*, they are", lambda: _falling(4, "epochs").high < 0),
     Sentence(
         LESSON_05, "With two workers no difference was seen at equal epochs",
         lambda: not _falling(2, "epochs").seen and not c04.gap(runs("C04"), "constant", 2, "epochs").seen,

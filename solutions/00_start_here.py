@@ -41,7 +41,7 @@ show_case()
 #
 # | suspect | what may have happened | examined in |
 # | --- | --- | --- |
-# | the measurement | it was bad luck, or the accuracy is that of one worker's images only | here, 03 |
+# | the measurement | it was bad luck, or the accuracy is that of one worker's test images only | here, 03 |
 # | the average | the mean of gradients loses information, or the program took the sum in its place | 03 and its lab |
 # | the data | all workers saw the same images | 04, 05 |
 # | the start | the workers began with different weights | 04 |
@@ -50,17 +50,21 @@ show_case()
 # | the normalisation | batch normalisation, which uses means over the batch, sees one worker's images only | 06 |
 #
 # The first suspect can be examined at once. Was it bad luck? The picture has five runs of one worker and five of four
-# workers. Suppose that both are equally good, and that only luck decides. Then each order of the ten results is equally
-# likely. **Guess:** how likely is it that the five runs of one worker all end above the five of four workers?
+# workers. Suppose that both are equally good, and that only luck decides. If no run depends on another one, each order
+# of the ten results is then equally likely. **Guess:** how likely is it that the five runs of one worker all end above
+# the five of four workers? And how many runs of each kind would you want to see, before you stop believing in luck?
 
 # %%
 from math import comb
 
-print(f"There are {comb(10, 5)} ways to choose which five of ten runs are the best.")
+for runs in (1, 2, 3, 4, 5):
+    ways = comb(2 * runs, runs)  # to choose which of all runs are the better half
+    print(f"{runs} of each: {ways:3} ways to choose the better half, so the chance is {1 / ways:.1%}")
 
 # %% [markdown]
-# In one of these 252 ways, the best five are exactly those of one worker. So the chance is 1 in 252, which is 0.4 %. Is
-# it so in the picture? Look at the ends of the lines. We do not believe in such luck, so it was something else.
+# In one of 252 ways, the best five are exactly those of one worker. So the chance is 0.4 %. Is it so in the picture?
+# Look at the ends of the lines. We do not believe in such luck, so it was something else. (With one run of each kind,
+# nobody can tell.)
 #
 # Each lesson takes up some of the suspects, and clears or convicts them by an experiment. In lesson 07 you examine a
 # published table in which several of them were at work at once. In lesson 08 you write a program for four workers that
@@ -83,7 +87,8 @@ workers, epochs, images, seed, device = 4, 2, 4096, 0, "auto"
 # is and how many there are. A worker's number is called its **rank**, from 0 on. The number of workers is the **size**.
 #
 # The images are CIFAR-10 (Krizhevsky 2009): 50,000 small training images of ten kinds of things, and 10,000 test
-# images. To be quick we use the first few thousand of each.
+# images. To be quick we use the first few thousand of each. The script shifts and mirrors each training image at
+# random, and each worker does so in its own way.
 #
 # In the picture below the cell, each worker has a row of boxes. A box is a moment, from left to right. Its colour says
 # what the worker did at this moment. **Before you run the cell, guess:** how many per cent of the test images will be
@@ -121,8 +126,11 @@ lines = horovodrun("cifar_base.py", 2, epochs=epochs + 2, images=images, batch_s
 # Twice as many. An update of four workers uses 4 × 64 = 256 images, and an update of two uses 128. So an epoch of the
 # same images has twice as many updates. (Which of the two networks is more accurate, such a short run cannot tell.)
 #
+# Compare the seconds of an epoch, too. Were four workers faster than two? Only if each had a core of its own. On two
+# cores, four workers take turns, and they also have more to exchange.
+#
 # **Now it is your turn.** Whom do you suspect in the case above? Write it into the next cell, in the words of the
-# table. You get the verdict in notebook 05.
+# table. And think of an experiment that would clear your suspect. You get the verdict in notebook 05.
 
 # %%
 from lessons import accuse
@@ -187,7 +195,7 @@ print("GPUs:", gpus or "none")
 # %% [markdown]
 # Each worker has a copy of the program and of the network, so four workers need four times the memory of one. If the
 # memory is too small, the system becomes very slow, or it ends a worker. With fewer cores than workers the workers take
-# turns. Then a run takes longer, but it computes the same gradients and weights. Most experiments here need no more.
+# turns. Then a run takes longer, but it computes the same gradients and weights.
 # Where time is the question, the notebooks say how it was measured.
 #
 # ## Why Horovod?
@@ -218,9 +226,11 @@ print("GPUs:", gpus or "none")
 #
 # ## Questions
 #
-# <details><summary>Four workers with 64 images each make one update. How many images went into it?</summary>
+# <details><summary>Two workers with 64 images each make 48 updates. How can four workers make 48 updates with the same
+# images?</summary>
 #
-# 256: the mean of four means over 64 images each is the mean over all of them. This is called the **global batch**.
+# With 32 images each. Then an update has 4 × 32 = 128 images again. The images of all workers in one update are called
+# the **global batch**.
 #
 # </details>
 #

@@ -128,9 +128,9 @@ for epoch in (0, 1):
 #
 # - `batches` cuts the order into pieces, and fetches the images of each piece.
 # - `augment` distorts these images: it shifts and mirrors them at random. So the network sees a new version of each
-#   image in every epoch, and cannot learn it by heart. A distortion must leave the label right. A mirrored truck is a
-#   truck, but a mirrored arrow points the other way. Test images are never distorted, so that two tests of one network
-#   give the same accuracy.
+#   image in every epoch, and learns it less easily by heart. A distortion must leave the label right. A mirrored truck
+#   is a truck, but a mirrored arrow points the other way. Test images are never distorted, so that two tests of one
+#   network give the same accuracy.
 # - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
 # - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it.
 # - `scheduler.step()` comes once after each `optimizer.step()`. So the scheduler counts updates, and not epochs.
@@ -156,14 +156,15 @@ for cleared in (True, False):
 #
 # The network is a small ResNet. Its layers are convolutions: they look for patterns in small windows of the image. Most
 # networks of this kind have **batch normalisation** between the layers, which makes an answer depend on the other
-# images of the batch. The script leaves it out (`norm=no_norm`), and notebook 06 explains it. If the processor is fast
+# images of the batch. The script leaves it out (`norm=no_norm`), and notebook 06 explains it. (The
+# measurements below use the same network with it.) If the processor is fast
 # with numbers of 16 bits, called **bfloat16**, the script uses these in the network.
 #
 # After each epoch, `count_correct` counts the test images that the network classifies correctly. It needs two lines
 # that a training loop does not have:
 #
 # - `net.eval()` makes each part of the network behave as in use and not as in training. Batch normalisation then stops
-#   to look at the other images. (`train_epoch` sets the network back by `net.train()`.)
+#   looking at the other images. (`train_epoch` sets the network back by `net.train()`.)
 # - `with torch.no_grad():` keeps nothing for a gradient, which saves time and memory.
 #
 # <details><summary>What goes wrong if a test forgets net.eval()?</summary>
@@ -361,6 +362,8 @@ def workers_needed(weights: int, averages: int, activations: int, images: int, m
 # 4,096 images need?
 
 # %%
+from math import ceil
+
 weights = memory["training"][0]["weights"] // 4  # this entry is in bytes
 each, fixed = c17.growth(memory["training"][0])
 print(f"{weights:,} weights, {each / 2**20:.2f} MiB for an image, {fixed / 2**20:.0f} MiB fixed")

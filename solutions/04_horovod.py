@@ -254,9 +254,12 @@ for epoch in range(2):
 # (PyTorch's `DistributedSampler` divides the images, too. Call `sampler.set_epoch(epoch)` before each epoch. Without it
 # every epoch has the same order, and nothing fails.)
 #
-# Why must all have equally many? Each update is a collective. A worker with one batch more waits for the others. If
-# they have ended, it waits for ever, and Horovod prints a warning every minute. If they begin the next epoch, it is
-# worse: Horovod averages its last gradient of the old epoch with their first ones of the new epoch, in silence.
+# Why must all have equally many? Each update is a collective. A worker with one batch more waits for the others.
+#
+# - If they have left the loop and wait in another exchange, all wait for ever. Horovod prints a warning every minute.
+# - If they have ended, its exchange fails with an error.
+# - If they begin the next epoch, it is worse. Horovod averages its last gradient of the old epoch with their first ones
+#   of the new epoch, in silence.
 #
 # ## Counting the test images
 #
@@ -452,7 +455,7 @@ result = saved("C26")
 # The theory has two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
 # network card that is nearly true. Here the same cores do both. Sending through the **loopback**, the network inside
 # one machine, is work for the CPU, and so is adding up. If no core is free, each slows the other down. So on this
-# machine overlap saves nothing. On GPUs it usually does, so leave it on there.
+# machine overlap saves nothing. On GPUs it usually saves time, so leave it on there.
 #
 # Overlap can even cost time. If each gradient is sent when it is ready, there are several small exchanges, and each
 # pays its latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of

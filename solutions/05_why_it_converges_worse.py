@@ -81,24 +81,25 @@ verdict()
 # they reach {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval, the
 # range in which the true difference probably lies: {{c04_gain_interval}}).
 #
-# So it is not (a): the mean of four workers' gradients is that of one batch of 256 (notebook 03), and with enough
-# updates these workers end higher. Each worker had its own shard, so it is not (b). All seeds agree, so it is not (d).
+# So it is not (a): with equal updates, the same averaging ends higher. (These four workers have seen four times as many
+# images. The box below the next figure asks what that means.) Each worker had its own shard, so it is not (b). All
+# seeds agree, so it is not (d).
 #
 # ### Was it a bad purchase?
 #
 # Look at the clock. Suppose that averaging costs no time. Then one worker makes {{c04_updates_four}} updates while four
-# workers make {{c04_updates_four}}. **Guess:** which of them is farther by then?
-#
-# The next figure has all comparisons, also with two workers. Look at the last group, *equal time, 4*. One worker with
-# {{c04_updates_four}} updates has seen a quarter of its images. It reaches {{c04_one_quarter}} %. Four workers reach
-# {{c04_four}} %.
+# workers make {{c04_updates_four}}. **Guess:** which of them is farther by then? The figure has all comparisons, also
+# with two workers. Look at the last group, *equal time, 4*.
 
 # %%
 saved_c04 = saved("C04", verdict=False)
 
 # %% [markdown]
-# > **Takeaway.** In the same *time*, four workers are {{c04_time}} points ahead ({{c04_time_interval}}). For the same
-# > *images*, they are {{c04_loss}} points behind ({{c04_loss_interval}}), because they make a quarter of the updates.
+# One worker with {{c04_updates_four}} updates has seen a quarter of its images. It reaches {{c04_one_quarter}} %. Four
+# workers reach {{c04_four}} %.
+#
+# > **Takeaway.** In the same *time*, four workers are {{c04_time}} points ahead ({{c04_time_interval}}). In the same
+# > *epochs*, they are {{c04_loss}} points behind ({{c04_loss_interval}}), because they make a quarter of the updates.
 # > The rest of this course is about how each update can count for more.
 #
 # <details><summary>Why are four workers even better than one at equal updates?</summary>
@@ -283,13 +284,13 @@ show_valley()
 #
 # By the theory, the bend is at the critical batch size. For this network we have three rough estimates:
 # {{c20_critical}} images from the rates above, and {{c28_critical}} and {{c28_noise}} from notebook 01. So it lies at
-# some tens to a hundred images, and not at a thousand. In other problems it was ten times smaller or larger, and more
+# some tens to a hundred images, and not at a thousand. Among other problems, it differed by factors of ten and more
 # (Shallue et al. 2018, arXiv:1811.03600). So no number of GPUs is right for all problems.
 #
 # ### And for Adam?
 #
 # For Adam, the rule is another one: for $K$ times the batch, multiply the rate by $\sqrt K$. And its critical batch is
-# larger (Zhang and others 2019, arXiv:1907.04164). All runs above use plain SGD.
+# larger (Zhang and others 2019, arXiv:1907.04164). The three estimates of the bend are for plain SGD.
 #
 # <details><summary>Why only the square root for Adam?</summary>
 #
@@ -450,7 +451,7 @@ treat("F")
 
 # %% [markdown]
 # For a network of your own, you must search for the rate: a scaled rate can also be too high, as it was in the
-# experiment on schedules. And a late decay helped there. Whether it harms here must be tested. But nobody wanted it.
+# experiment on schedules. And a late decay helped there. Whether it harms here must be tested.
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #

@@ -296,8 +296,8 @@ rebuilt_table.lamb_beside_sgd(runs)
 #
 # ### The whole way
 #
-# Here is the way from one worker to eight with LAMB, step by step. The last step changes three things at once, so it
-# does not show what LAMB alone brings.
+# Here is the way from one worker to eight with LAMB, step by step. The step to LAMB changes four things at once: the
+# optimizer, its rate, the decay of the rate, and the weight decay. So it does not show what LAMB alone brings.
 
 # %%
 result = saved("C32")

@@ -50,6 +50,8 @@ print(program.read_text())
 #
 #     horovodrun -np 4 python train.py --data-dir D --output-dir O --epochs E --batch-size B --seed S
 #
+# Your program reads the data from the folder `D`, and writes into the folder `O`.
+#
 # | do | do not | because |
 # | --- | --- | --- |
 # | take images by `batches(...)`, as the starter does | index the tensors yourself | so the grader sees which images a worker used |
@@ -69,23 +71,25 @@ print(program.read_text())
 # Take one step at a time. Run the program after each step, small, in JupyterLab's terminal:
 # `horovodrun -np 4 python my_assignment/train.py --epochs 1 --images 4096`. **Before each run, say what you expect.**
 #
-# 1. **Start four workers.** Start Horovod, and take the device that belongs to this worker. Give the random distortions
-#    of each worker a seed of their own. (The shuffle keeps the common seed.) *To look*, add
+# 1. **Start four workers.** Start Horovod, and take the device that belongs to this worker. Let only rank 0 write files.
+#    Give the random distortions of each worker a seed of their own. (The shuffle keeps the common seed.) *To look*, add
 #    `print(sum(w.sum().item() for w in net.parameters()))` at the end. You should see four different numbers: four
 #    processes train by themselves.
 # 2. **Make them one.** Send worker 0's weights to all, and wrap the optimizer, so that all workers apply the mean
 #    gradient. *Look again.* The four numbers should be equal now.
 # 3. **Divide the images.** Give each worker its shard of one shuffle, equally many images each. Why equally many? A
-#    worker with one batch more waits in an exchange to which no other worker comes. *To look*, count the batches of an
-#    epoch. You should see a quarter of those before.
+#    worker with one batch more waits in an exchange to which no other worker comes. *To look*, print the length of the
+#    order that you give to `batches`. It should be a quarter of the length before.
 # 4. **Choose the rate.** The base rate is meant for one worker. Scale it by the number of workers, warm it up over
-#    about a fifth of the updates, and keep the starter's decay. How many updates are that, with 6,000 images and 250 a
-#    worker? *To look*, print `optimizer.param_groups[0]["lr"]` at some updates. It should climb, and then fall.
+#    about a fifth of the updates, and keep the starter's decay. (With 6,000 images, 250 a worker and 4 epochs there are
+# 24 updates. How many of them are warmup?) *To look*, print the factor that you give to the scheduler, for some
+# updates.
+#    It should climb, and then fall.
 # 5. **Normalise as one.** Batch norm's running statistics differ from worker to worker. Make them one before you test.
-#    *To look*, let every worker test all images. You should see the same accuracy four times. (No line of the grade is
-#    about this. But the network gets better by it, and must reach the target.)
+#    *To look*, let every worker test all images. You should see four different accuracies before, and one accuracy four
+#    times afterwards. (The line on `metrics.jsonl` may notice it. And the network gets better by it.)
 # 6. **Report as one.** Average the loss over the workers, and count right answers over all their parts of the test
-#    images. One worker writes the files. *To look*, open `metrics.jsonl`. It should have one line for each epoch.
+#    images. *To look*, open `metrics.jsonl`. It should have one line for each epoch.
 #
 # Then take your `print` lines out again.
 #
@@ -158,8 +162,9 @@ report["points"]
 # %% [markdown]
 # ## Reading the grade card
 #
-# Open `report.html` from the link above. It has pictures of your run. Three of them look like this for a right program,
-# and like this for a wrong one:
+# Open `report.html` from the link above. It has pictures of your run. This is what three of them show of a right
+# program, and of a wrong one. (In the real picture of the shards, each image is a dot. A dot is black if several
+# workers used the image, and white if none did.)
 #
 # ![](drawings/right_and_wrong.svg)
 #
@@ -167,8 +172,8 @@ report["points"]
 # the exchange begins while the backward pass still runs. With `groups=1` all are exchanged together after it (notebook
 # 04).
 #
-# <details><summary>One line of a card is red: "each training image was used by one worker". The shards look like the
-# wrong ones above. Which step is missing?</summary>
+# <details><summary>On a card, the line about the training images is red. A quarter of the dots is black, and all others
+# are white. Which step is missing?</summary>
 #
 # Step 3. Every worker takes its batches from the front of the same order. Somebody forgot `shard`.
 #

@@ -178,8 +178,9 @@ writing, between = 30, 54 * 24 * 3600 * 16_384 / 419  # seconds: to write, and f
 show_share_lost(share_lost, writing, between, (64, 16_384))
 
 # %% [markdown]
-# A longer interval means less writing, but more work that is done again. Look at the other two lines. **Where do they
-# cross?** At the lowest point of their sum. So the best interval is the one at which both parts are equal:
+# A longer interval means less writing, but more work that is done again. Look at the lines *writing* and *work done
+# again*. **Where do they cross?** At the lowest point of their sum. So the best interval is the one at which both parts
+# are equal:
 #
 # $$\frac{\text{writing}}{\text{interval}} = \frac{\text{interval}}{2} \cdot \frac{\text{workers}}{\text{between}}, \qquad
 # \text{interval} = \sqrt{2 \cdot \text{writing} \cdot \frac{\text{between}}{\text{workers}}}$$
@@ -266,6 +267,8 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # before each update:
 #
 #     rate = args.lr * warmup_factor(done, 3 * len(train), hvd.size())
+#
+# Here `done` counts the images since the run began. The sampler counts them, so a commit keeps the count.
 #
 # This is the warmup of notebook 06. Over three epochs, the rate climbs to `hvd.size()` times the base rate. With two
 # workers the global batch is half as large, so the rate climbs to twice the base rate only. It falls when beta is lost,

@@ -241,8 +241,9 @@ show_one_per_cent()
 compare("top_k", my_guess)
 
 # %% [markdown]
-# At 100 Mbit/s, this is {{links_top_k}} times as fast as the plain way. Each worker sends about 2 % of the bytes, since
-# a value needs a position, too. Why is it not fifty times as fast? Because the workers also have to compute. Nothing
+# At 100 Mbit/s, this is {{links_top_k}} times as fast as the plain way. Each worker gives about 2 % of its gradient
+# to each of the three others, since a value needs a position, too. That is 4 % of the bytes of the plain way, in which
+# it sends 1.5 times its gradient. Why is it not 25 times as fast? Because the workers also have to compute. Nothing
 # that one sends can make them faster than the grey band. On a fast link, the plain way reaches it as well.
 #
 # The band is wide, although a link should not matter to workers that exchange nothing. Other programs were busy at
@@ -252,7 +253,7 @@ compare("top_k", my_guess)
 # ### Three answers
 #
 # The drawing shows what one can do. It has four batches on a link on which an exchange takes three times as long as
-# computing. Grey boxes compute, and purple boxes are exchanges. **Guess:** which answer helps most on a slow link?
+# computing. Grey boxes compute, and purple boxes are exchanges.
 #
 # ![](drawings/slow_link.svg)
 #
@@ -292,9 +293,9 @@ show_family("fewer exchanges")
 # batches, the optimizer also steps less often. And with a larger batch, the processor needs less time for each of its
 # images.
 #
-# Now compare the fastest links in the first two figures. There, most ways that exchange after each batch keep at least
-# three quarters of the plain way's speed. And no other way that exchanges the gradient after every batch of this size
-# is much faster.
+# Look at the fastest link once more, under *begin earlier* and *fewer bytes*. There, most ways that exchange after each
+# batch keep at least three quarters of the plain way's speed. And no other way that exchanges the gradient after every
+# batch of this size is much faster.
 #
 # > **Takeaway.** On a slow link, send fewer bytes or exchange less often. On a fast one, keep the plain way.
 #
@@ -333,7 +334,7 @@ result = saved("links", verdict=False, figure=False)
 #
 # ### Predict the figure
 #
-# Can you predict the speeds of the figure? Write a function for four of the ways: the plain one, to begin earlier,
+# Can you predict these speeds? Write a function for four of the ways: the plain one, to begin earlier,
 # float16, and one exchange for four batches. First draw boxes for each of them, as in the drawing above. Divide each
 # grey box into a forward pass and a backward pass.
 
@@ -363,7 +364,8 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 #   small ResNet-9, has a gradient of {{links_gradient}} MB.
 # - Say that a message takes 50 microseconds on its way.
 #
-# No number is fitted to the coloured lines. **Guess:** for which way will the prediction be too good on all links?
+# No number is fitted to the speeds of these ways. **Guess:** for which way will the prediction be too good on all
+# links?
 
 # %%
 from lessons.cells.plots.link_speeds import show_predictions
@@ -414,6 +416,7 @@ show_predictions(result.runs, batch_time, forward, backward, latency)
 # share one exchange:
 #
 # ```python
+# optimizer.zero_grad()
 # with wrapped.no_sync():
 #     for images, labels in first_three:
 #         (cross_entropy(wrapped(images), labels) / 4).backward()  # the forward pass is inside, too
@@ -494,9 +497,8 @@ for weights_of in (7_000_000_000, 70_000_000_000):
 #   all GPUs are busy most of the time. The drawing below shows this. What crosses the link is only the activations
 #   between two layers, so a pipeline can also use a slower link. (Notebook 13 cuts a network in two like this.)
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. For example, a layer multiplies by
-#   a matrix with 4,096 columns. Each of four GPUs keeps 1,024 of them, and computes a quarter of the outputs. The next
-#   layer needs all outputs, so the GPUs exchange activations in every layer. So they should be in one host, where the
-#   links are fast.
+#   a matrix with 4,096 columns. Each of four GPUs keeps 1,024 of them, and computes a quarter of the outputs. The GPUs
+#   exchange activations after every one or two matrices. So they should be in one host, where the links are fast.
 #
 # ![](drawings/pipeline.svg)
 #

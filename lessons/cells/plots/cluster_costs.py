@@ -29,7 +29,7 @@ def show_share_lost(share_lost: Lost, writing: float, between: float, counts: tu
         ax.semilogx(minutes, np.array(lost) - written, label="work done again", **LOOKS[2] | {"marker": ""})
         lowest = int(np.argmin(lost))
         ax.plot(minutes[lowest], lost[lowest], "o", color=LOOKS[0]["color"], markersize=7)
-        ax.set(title=f"{count:,} GPUs, a failure every {between / count / 3600:,.0f} hours", ylim=(0, 25))
+        ax.set(title=f"{count:,} GPUs, a failure every {between / count / 3600:,.0f} hours", ylim=(0, 4 * lost[lowest]))
         best.append(f"{count:,} GPUs {lost[lowest]:.1f} %")
     parts[0].legend()
     told = f"At the best interval, this share is lost: {'; '.join(best)}."

@@ -53,7 +53,7 @@ SUSPECTS = {  # of lesson 00, and what lesson 05 has found out about each
     "the data": "They are cleared: each worker had its own shard, and each image was used equally often.",
     "the start": "It is cleared: all workers began with equal weights.",
     "the batch": "Guilty: the global batch was four times as large, so an epoch had a quarter of the updates.",
-    "the rate": "It could have helped, but did not do it: a better rate makes up for some of the missing updates only.",
+    "the rate": "It is not cleared: nobody searched for the best rate of the larger batch. See below what it can do.",
     "the normalisation": "It is cleared: with equal updates it is the same, and four workers end higher than one.",
 }
 ACCUSED = "suspect"  # the name under which it is kept

@@ -1,4 +1,4 @@
-"""Lets a learner name the causes of five sick runs, and answers each. The runs are made up. Lesson 05 has their table.
+"""Lets a learner name the causes of six sick runs, and answers each. The runs are made up. Lesson 05 has their table.
 
 treat("A", ["images"])   # the patient, and the causes that the learner finds
 """
@@ -38,8 +38,8 @@ FOUND = {
     },
     "F": {
         "rate": "It begins at 0.1, which is too low for four workers.",
-        "schedule": "It is still 0.1 at the end, because the decay comes four times too late. So the two mistakes hide "
-        "each other: the low rate stays high for longer. Mend both.",
+        "schedule": "It is still 0.1 at the end, because the decay comes four times too late. So the two mistakes "
+        "partly hide each other: the low rate stays high for longer. Mend both.",
     },
 }
 
