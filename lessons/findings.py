@@ -30,6 +30,7 @@ from benchmarks.cost_models import published
 from benchmarks.experiment import results, runner
 from benchmarks.experiment.claim import Runs
 from benchmarks.experiment.intervals import Difference, deviation, difference, paired
+from benchmarks.experiment.runner import Series
 from benchmarks.speed import where_it_pays
 from benchmarks.speed.comparisons import links, one_core_each
 from benchmarks.speed.loop import gradient_bytes
@@ -54,8 +55,15 @@ class Sentence(NamedTuple):
 
 @functools.cache
 def runs(id: str) -> Runs:
-    """The saved runs of a claim."""
-    return runner.saved(claims.get(id)).runs
+    """The saved runs of a claim, or of a comparison of speeds."""
+    return series(id).runs
+
+
+def series(id: str) -> Series:
+    """The committed result of a claim, or of a comparison of speeds."""
+    if id in speed.IDS:
+        return runner.saved(speed.get(id), results.RESULTS / "speed" / id)
+    return runner.saved(claims.get(id))
 
 
 def _points(accuracies: list[float]) -> str:
@@ -236,8 +244,7 @@ def _simple_predictions() -> Iterator[tuple[str, float, float]]:
     """
     batch_time = exercises.get("batch_time").reference
     for rate, (way, name) in itertools.product(links.RATES, links.IN_SHORT.items()):
-        sending = 1.5 * gradient_bytes(links.NETWORK) * 8 / bits_per_second(rate)
-        seconds = batch_time(0.03, 0.06, 6 * 50e-6, sending, way)
+        seconds = batch_time(0.03, 0.06, 6 * 50e-6, links.ring_of_four(bits_per_second(rate)), way)
         yield way, 64 / seconds, float(np.median(links.speeds(_links(), f"2x2-{rate}-16", name)))
 
 
@@ -493,7 +500,7 @@ def _gain(way: str) -> float:
 
 
 def _links() -> Runs:
-    return runner.saved(speed.get("links"), results.RESULTS / "speed" / "links").runs
+    return runs("links")
 
 
 def _seen(name: str, sign: int) -> bool:

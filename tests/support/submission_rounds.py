@@ -14,7 +14,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.experiment import results
-from tests.support.submission_suite import KEY, SEED, Outcome, Submission, grader_hash, problems, run, submissions
+from tests.support.submission_suite import KEY, SEED, Outcome, Submission, chosen, grader_hash, problems, run
 
 FOLDER = results.RESULTS / "submissions"
 
@@ -52,8 +52,8 @@ def measure(wanted: list[Submission], rounds: int) -> None:
     grader = grader_hash()
     for number in range(rounds):
         key = f"{KEY}, round {number}" if number else KEY
+        found = stored(number, grader)
         for submission in wanted:
-            found = stored(number, grader)
             if submission.id in found:
                 continue  # it was graded before an interruption
             with tempfile.TemporaryDirectory(prefix="round-") as folder:
@@ -106,10 +106,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these, such as right/lamb")
     parser.add_argument("--show", action="store_true", help="print what was measured, and measure nothing")
     args = parser.parse_args(arguments)
-    known = {submission.id: submission for submission in submissions()}
-    if unknown := set(args.only or []) - set(known):
-        parser.error(f"no submission {', '.join(sorted(unknown))}; expected.toml names them all")
-    wanted = [known[id] for id in args.only] if args.only else list(known.values())
+    wanted = chosen(parser, args.only)
     if not args.show:
         try:
             measure(wanted, args.rounds)

@@ -301,17 +301,21 @@ def _cell(row: dict) -> str:
     return "·" if row["status"] == "met" else f"({row['points']:g})"
 
 
+def chosen(parser: argparse.ArgumentParser, names: list[str] | None) -> list[Submission]:
+    """Return the submissions with these names, or all. The parser reports a name that no submission has."""
+    known = submissions()
+    if unknown := set(names or []) - {submission.id for submission in known}:
+        parser.error(f"no submission {', '.join(sorted(unknown))}; expected.toml names them all")
+    return [submission for submission in known if not names or submission.id in names]
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Return the exit status. It is 0 if every outcome is as expected."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="only those that run in `make test`")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="only these, such as right/lamb")
     args = parser.parse_args(arguments)
-    known = submissions()
-    if unknown := set(args.only or []) - {submission.id for submission in known}:
-        parser.error(f"no submission {', '.join(sorted(unknown))}; expected.toml names them all")
-    wanted = [submission for submission in known if submission.quick or not args.quick]
-    wanted = [submission for submission in wanted if not args.only or submission.id in args.only]
+    wanted = [submission for submission in chosen(parser, args.only) if submission.quick or not args.quick]
     runs = run_all(wanted)
     print(table(wanted, runs))
     wrong = [submission.id for submission in wanted if problems(submission, Outcome(**runs[submission.id]["outcome"]))]

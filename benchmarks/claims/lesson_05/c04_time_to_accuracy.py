@@ -212,10 +212,10 @@ def _caption(runs: Runs) -> str:
         for equal in ("epochs", "updates")
     }
     return (
-        "Where runs end whose rate falls to zero. With equal epochs, 2 and 4 workers end "
-        f"{by['epochs']} points from one worker, and with equal updates {by['updates']} points. Equal images: one "
-        "worker that sees as many images as 4 workers at equal updates. Equal time: one worker in the time that 2 or 4 "
-        f"workers need for equal epochs. Mean of {counted(len(runs['falling-1']), 'seed')}, bars: one deviation."
+        f"Where runs end. With equal epochs, 2 and 4 workers end {by['epochs']} points from one worker, and with equal "
+        f"updates {by['updates']} points. Equal images: one worker that sees as many images as 4 workers at equal "
+        "updates. Equal time: one worker in the time that 2 or 4 workers need for equal epochs. Mean of "
+        f"{counted(len(runs['falling-1']), 'seed')}, bars: one standard deviation."
     )
 
 

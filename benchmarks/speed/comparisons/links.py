@@ -7,16 +7,20 @@ launch of its own, because it has other settings.
 The model (`benchmarks.cost_models.cost_model`) is fitted to some of the layouts and rates. It predicts the others.
 """
 
+from __future__ import annotations
+
 import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import cluster
 from benchmarks.cost_models import cost_model
 from benchmarks.cost_models.cost_model import CostModel, Setting
+from benchmarks.cost_models.ring_all_reduce import traffic
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
 from benchmarks.experiment.plots import LIGHT, panels
 from benchmarks.instruments.horovod_launch import AS_IT_IS, on_workers
@@ -25,8 +29,13 @@ from benchmarks.speed.loop import gradient_bytes, gradient_shapes
 from benchmarks.speed.tables import Table, told
 from cluster.network import bits_per_second
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 LAYOUTS = {"1x2": (1, 2), "2x1": (2, 1), "1x4": (1, 4), "2x2": (2, 2), "4x1": (4, 1)}  # hosts, workers on each of them
 RATES = ("10gbit", "1gbit", "500mbit", "200mbit", "100mbit", "50mbit")  # of each host's link, in each direction
+MEGABITS = [bits_per_second(rate) / 1e6 for rate in RATES]  # Mbit/s
+SHOWN = "2x2"  # the layout that the picture shows
 NO_LINK = RATES[0]  # workers of a single host use no link, so one rate is enough for them
 NETWORK = "resnet9"
 BATCHES = (16, 64)  # images per worker
@@ -101,6 +110,11 @@ def seconds(runs: Runs, variant: str, way: str) -> float:
     setting = read(variant)
     images = setting.workers * setting.batch * PASSES[way]
     return images / float(np.median(speeds(runs, variant, way)))
+
+
+def ring_of_four(bits_per_s: float) -> float:
+    """The seconds in which a worker of a ring of four sends its bytes of an exchange over a link of this rate."""
+    return traffic(4, gradient_bytes(NETWORK))[1] * 8 / bits_per_s
 
 
 def is_fitted(variant: str) -> bool:
@@ -182,26 +196,35 @@ def judge(runs: Runs) -> Verdict:
     return Verdict(word, f"The median error is {middle:.0%} over all held-out settings; by way: {parts}.")
 
 
-def picture(runs: Runs) -> Picture:
-    """The picture shows the speed over the rate of the links: a panel for each family, with some of its ways.
+def by_rate(runs: Runs, way: str) -> list[float]:
+    """The images/s of a way on the hosts of the picture, one value for each rate of the links."""
+    return [float(np.median(speeds(runs, f"{SHOWN}-{rate}-{min(BATCHES)}", way))) for rate in RATES]
+
+
+def draw_ways(ax: Axes, runs: Runs, ways: tuple[str, ...]) -> None:
+    """Draw the speed of the plain way and of some others over the rate of the links.
 
     Training without exchange uses no link. So it is a band, from the slowest to the fastest of its runs.
     """
+    alone = by_rate(runs, "alone")
+    ax.axhspan(min(alone), max(alone), color=LIGHT, label=WAYS["alone"])
+    for way in ("group", *ways):
+        ax.plot(MEGABITS, by_rate(runs, way), label=WAYS[way], **({"linewidth": 3} if way == "group" else {}))
+    ax.set(xscale="log", ylim=(0, 1.25 * max(max(by_rate(runs, way)) for way in WAYS)))
+    ax.set_xticks(MEGABITS, [f"{rate:,.0f}" for rate in MEGABITS], fontsize=8)
+    ax.minorticks_off()
+    ax.legend(fontsize=8, loc="upper left")
+
+
+def picture(runs: Runs) -> Picture:
+    """The picture shows the speed over the rate of the links: a panel for each family, with some of its ways."""
     batch = min(BATCHES)
     figure, axes = panels(
         *[("rate of the links (Mbit/s)", "images/s of all workers")] * len(FAMILIES), size=(10.0, 4.2)
     )
-    found = {way: [np.median(speeds(runs, f"2x2-{rate}-{batch}", way)) for rate in RATES] for way in WAYS}
-    rates = [bits_per_second(rate) / 1e6 for rate in RATES]
-    fastest = max(map(max, found.values()))
     for ax, (family, ways) in zip(axes, FAMILIES.items(), strict=True):
-        ax.axhspan(min(found["alone"]), max(found["alone"]), color=LIGHT, label=WAYS["alone"])
-        for way in ("group", *ways):
-            ax.plot(rates, found[way], label=WAYS[way], **({"linewidth": 3} if way == "group" else {}))
-        ax.set(title=family, xscale="log", ylim=(0, 1.25 * fastest))
-        ax.set_xticks([50, 100, 200, 500, 1000, 10_000], ["50", "100", "200", "500", "1,000", "10,000"], fontsize=8)
-        ax.minorticks_off()
-        ax.legend(fontsize=8, loc="upper left")
+        draw_ways(ax, runs, ways)
+        ax.set_title(family)
     return Picture(
         figure,
         f"Three panels, one for each family of ways: {', '.join(FAMILIES)}. Each shows images a second over the rate "

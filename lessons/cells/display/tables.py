@@ -1,5 +1,6 @@
 """Makes a table in HTML for the output of a cell."""
 
+import html
 from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
@@ -10,6 +11,12 @@ def table(rows: Iterable[Sequence[str]], heads: Sequence[str] = ()) -> str:
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     body = "".join(f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     return f"<table>{f'<thead><tr>{head}</tr></thead>' if heads else ''}<tbody>{body}</tbody></table>"
+
+
+def bullets(title: str, lines: Iterable[str]) -> str:
+    """Return a title with a list below it as HTML. Markup in the texts is shown as text."""
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f"<p>{html.escape(title)}</p><ul>{items}</ul>"
 
 
 def code(text: str) -> Markup:

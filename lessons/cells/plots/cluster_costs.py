@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from benchmarks.cost_models.ring_all_reduce import traffic
 from benchmarks.experiment.plots import LOOKS
 from lessons.cells.display.figures import axes, panels, show
 from lessons.cells.display.tables import table
@@ -46,7 +47,8 @@ def show_exchange(links: dict[str, tuple[float, float]], computing: dict[str, fl
     workers = np.unique(np.geomspace(2, MOST, 200).astype(int))
     figure, ax = axes("workers", "exchange (ms)")
     for (link, (latency, byte_time)), look in zip(links.items(), LOOKS, strict=False):
-        seconds = 2 * (workers - 1) * (latency + gradient_bytes / workers * byte_time)
+        messages, sent = traffic(workers, gradient_bytes)
+        seconds = messages * latency + sent * byte_time
         ax.semilogx(workers, 1000 * seconds, label=link, base=2, **look | {"marker": ""})
     for words, seconds in computing.items():
         ax.axhline(1000 * seconds, color="0.4", linestyle=":")
@@ -73,11 +75,12 @@ def exchange_table(
     """Return a table in HTML: for each link and batch what `size` workers need, and how many are worth having."""
     rows = []
     for link, (latency, byte_time) in links.items():
-        messages, sent = 2 * (size - 1) * latency, 2 * (size - 1) / size * gradient_bytes * byte_time
+        count, sent = traffic(size, gradient_bytes)
+        messages, sending = count * latency, sent * byte_time
         for words, seconds in computing.items():
-            work = size * seconds / (seconds + messages + sent)
-            count = worth_having(seconds, latency, byte_time, 0, gradient_bytes)
-            times = (f"{1000 * part:.0f}" for part in (seconds, messages, sent))
-            rows.append((link, words, *times, f"{work:.0f}", f"{count:,}" if count < MOST else "thousands"))
+            work = size * seconds / (seconds + messages + sending)
+            most = worth_having(seconds, latency, byte_time, 0, gradient_bytes)
+            times = (f"{1000 * part:.0f}" for part in (seconds, messages, sending))
+            rows.append((link, words, *times, f"{work:.0f}", f"{most:,}" if most < MOST else "thousands"))
     parts = ("computing, ms", "messages, ms", "bytes, ms")
     return table(rows, ("link", "batch", *parts, f"{size} do the work of", "worth having"))

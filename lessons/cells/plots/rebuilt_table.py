@@ -12,12 +12,11 @@ import numpy as np
 from IPython.display import HTML, display
 from markupsafe import Markup
 
-from benchmarks import claims
 from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies, draw_way
-from benchmarks.experiment import runner
 from benchmarks.experiment.claim import Runs
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
 from benchmarks.experiment.plots import styled
+from lessons import findings
 from lessons.cells.display.figures import panels, show
 from lessons.cells.display.tables import code, table
 
@@ -61,7 +60,7 @@ def parts_of(arm: str) -> dict[str, str]:
 
 def show_naive() -> Runs:
     """Show how one worker, the naive row and eight workers with shards end. Return all saved runs."""
-    runs = runner.saved(claims.get("C32")).runs
+    runs = findings.runs("C32")
     with styled():
         figure, told = draw_way(runs, NAIVE)
         show(

@@ -5,10 +5,11 @@
 The table, its conclusions and the rules stand in lesson 07. The table is invented.
 """
 
-import html
 from collections.abc import Sequence
 
 from IPython.display import HTML, display
+
+from lessons.cells.display.tables import bullets
 
 RULES = {
     1: "One change from row to row",
@@ -59,7 +60,7 @@ def judge(conclusion: int, rules: int | Sequence[int] = ()) -> None:
         if rules
         else f"Name the rules that it breaks, as in judge({conclusion}, [3, 4])."
     )
-    display(HTML(f"<p>Conclusion {conclusion}</p><ul>{''.join(f'<li>{html.escape(line)}</li>' for line in told)}</ul>"))
+    display(HTML(bullets(f"Conclusion {conclusion}", told)))
 
 
 def _missing(number: int, kept: bool) -> str:

@@ -3,10 +3,11 @@
 treat("A", ["images"])   # the patient, and the causes that the learner finds
 """
 
-import html
 from collections.abc import Sequence
 
 from IPython.display import HTML, display
+
+from lessons.cells.display.tables import bullets
 
 CAUSES = {
     "images": "The workers have the same images",
@@ -62,5 +63,4 @@ def treat(patient: str, causes: str | Sequence[str] = ()) -> None:
         told = [f'Name its causes, as in treat("{patient}", ["luck"]).']
     elif missing := len(found.keys() - set(causes)):
         told.append(f"{missing} more {'cause is' if missing == 1 else 'causes are'} missing.")
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in told)
-    display(HTML(f"<p>Patient {patient}</p><ul>{items}</ul>"))
+    display(HTML(bullets(f"Patient {patient}", told)))

@@ -7,13 +7,6 @@ from lessons.cells.tasks import judge
 from lessons.cells.tasks.judge import BROKEN, RULES
 
 
-@pytest.fixture
-def said(monkeypatch) -> list[str]:
-    shown = []
-    monkeypatch.setattr(judge, "display", lambda made: shown.append(made.data))
-    return shown
-
-
 def test_the_rules_and_the_conclusions_have_the_numbers_of_the_lesson():
     text = (build.SOLUTIONS / "07_famous_results.py").read_text(encoding="utf-8")
     for number, rule in RULES.items():

@@ -5,18 +5,10 @@ import re
 import pytest
 
 from grader.notebooks import build
-from lessons.cells.tasks import patients
 from lessons.cells.tasks.patients import CAUSES, FOUND, treat
 
 LESSON = (build.SOLUTIONS / "05_why_it_converges_worse.py").read_text(encoding="utf-8")
 ROW = re.compile(r"^# \| (a healthy program|patient ([A-F])) \| (.+) and (.+) \| (.+), (.+), (.+) \| (\d) seed", re.M)
-
-
-@pytest.fixture
-def said(monkeypatch) -> list[str]:
-    shown = []
-    monkeypatch.setattr(patients, "display", lambda made: shown.append(made.data))
-    return shown
 
 
 def test_the_causes_of_each_patient_follow_from_its_row_in_the_lesson():
