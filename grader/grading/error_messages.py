@@ -15,7 +15,8 @@ ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 PLACE = re.compile(r'\s+File "([^"]+)", line (\d+)')
 NOT_THE_LEARNERS = re.compile(r"site-packages|lib/python3|/cifar/|<|/horovod/")  # in the path of a file
 IN_AN_UPDATE = re.compile(r'/horovod/torch/optimizer\.py", line ')  # in a traceback: its hook or step
-SIGNALLED = re.compile(r"^Process (\d) exit with status code (-9|137)\b", re.MULTILINE)
+EXITED = re.compile(r"^Process (\d) exit with status code (-?\d+)\b", re.MULTILINE)
+SIGNALLED = ("-9", "137")  # exit statuses of a worker that was killed
 CAUSES = {  # a pattern that Horovod's error leaves in the log, and the advice that helps
     r"_allreduce_delay|backward_passes_per_step": "Step the optimizer that hvd.DistributedOptimizer returned.",
 }
@@ -31,8 +32,8 @@ def last_error(log: str) -> str:
             if re.match(r"\S", line.text) and not line.text.startswith(LAUNCHERS_OWN)]  # fmt: skip
     errors = [(number, line) for number, line in said if ERROR.match(line.text)] or said
     causes = [(number, line) for number, line in errors if not CONSEQUENCES.search(line.text)]
-    if killed := SIGNALLED.search(log):
-        return f"Worker {killed[1]} was killed, by the program itself or because it used too much memory."
+    if killed := _killed(log, only_consequences=bool(errors) and not causes):
+        return f"Worker {killed} was killed, by the program itself or because it used too much memory."
     if not errors:
         return "The workers said nothing of it: run the command by hand."
     if not causes:
@@ -43,6 +44,17 @@ def last_error(log: str) -> str:
     return " ".join(
         [f"Worker {line.rank} said: {line.text[:MAX_ERROR_LENGTH]}{_place(lines[:number], line.rank)}", *known]
     )
+
+
+def _killed(log: str, only_consequences: bool) -> str | None:
+    """Return the rank of the worker that was killed before any other ended, or None.
+
+    The launcher ends the remaining workers after the first has failed. It kills one that has not ended 5 seconds later.
+    If the others report `only_consequences`, a worker was killed even if it is not the first that the launcher names.
+    """
+    exited = EXITED.findall(log)
+    relevant = exited if only_consequences else exited[:1]
+    return next((rank for rank, status in relevant if status in SIGNALLED), None)
 
 
 def _place(before: list[LogLine], rank: int) -> str:

@@ -315,6 +315,23 @@ def test_a_consequence_of_a_crash_is_not_its_cause():
     shut = "[3]<stderr>:HorovodInternalError: Horovod has been shut down. This was caused by an exception on one of ..."
     assert last_error(f"[1]<stderr>:KeyError: 'lr'\n{shut}") == "Worker 1 said: KeyError: 'lr'"
     assert last_error(shut).startswith("Worker 3 still waited for the others when one of them ended.")
+
+
+def test_a_worker_that_the_launcher_killed_is_not_taken_for_the_cause_of_the_failure():
+    failed = "[3]<stderr>:KeyError: 'lr'\nProcess 3 exit with status code 1.\n"
+    ended_by_launcher = (
+        "Terminating remaining workers after failure of Process 3.\nProcess 2 exit with status code 137.\n"
+    )
+    assert last_error(failed + ended_by_launcher) == "Worker 3 said: KeyError: 'lr'"
+    silent = "Process 3 exit with status code 1.\n"
+    assert "by hand" in last_error(silent + ended_by_launcher)
+
+
+def test_a_killed_worker_is_named_even_if_the_others_ended_before_it():
+    shut = "[3]<stderr>:horovod.common.exceptions.HorovodInternalError: Horovod has been shut down.\n"
+    assert last_error("Process 1 exit with status code 137.\n" + shut).startswith("Worker 1 was killed")
+    late = "Process 3 exit with status code 1.\nProcess 1 exit with status code 137.\n"
+    assert last_error(shut + late).startswith("Worker 1 was killed")
     told = last_error(f"[1]<stderr>:    assert self._allreduce_delay[p] > 0\n[1]<stderr>:AssertionError\n{shut}")
     assert "Step the optimizer that hvd.DistributedOptimizer returned" in told
 
