@@ -345,7 +345,7 @@ SENTENCES = (
         lambda: _share_of_preparation("decoded") > 0.5,
     ),
     Sentence(
-        LESSON_02, "In the other pipelines one of the two sides is short",
+        LESSON_02, "The other three rows have one short side, too:",
         lambda: all(
             min(share := _share_of_preparation(name), 1 - share) < 0.25 for name in runs("C19") if name != "decoded"
         ),

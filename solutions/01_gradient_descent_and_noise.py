@@ -30,7 +30,6 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 # %%
 import numpy as np
 import torch
-from IPython.display import Markdown
 
 from benchmarks.claims.lesson_01 import c28_critical_batch_size as c28
 from benchmarks.experiment.plots import PURPLE
@@ -254,8 +253,12 @@ result = saved("C03")
 #
 # A step by a noisy gradient lowers the loss by less than a step by the gradient of all images. How much less? Take the
 # best rate for each batch size. At the border, where $B = \mathcal B$, a noisy step gains *half* of what a step without
-# noise gains. So a run needs twice as many steps. With a batch of a quarter of the border, it needs five times as many,
-# and with four times the border only 1.25 times as many. In general, a run needs
+# noise gains. So a run needs twice as many steps. Here the border is at 500 images:
+#
+# ![](drawings/step_gain.svg)
+#
+# With a batch of a quarter of the border, a run needs five times as many steps, and with four times the border only 1.25
+# times as many. In general, a run needs
 #
 # - $1 + \mathcal B / B$ times the least number of updates. (Very large batches need the least number of updates.)
 # - $1 + B / \mathcal B$ times the least number of images. (Very small batches need the least number of images.)
@@ -372,21 +375,8 @@ for run in result.runs["noise"]:
     print(f"squared lengths {small:.3f} and {big:.3f}: your function says {yours:.0f} images")
 
 # %% [markdown]
-# What does a batch size cost? Here is the run of the first seed. Read the last two columns from the top down. Where do
-# the updates almost stop falling?
-
-# %%
-sizes, updates = c28.measured(result.runs)
-rates = [c28.best(result.runs[f"batch-{size}"][0])[0] for size in sizes]
-rows = "\n".join(
-    f"| {size:,} | {rate:.3f} | {count:.0f} | {round(count) * size:,} |"
-    for size, rate, count in zip(sizes, rates, updates[0], strict=True)
-)
-Markdown("| batch size | best rate | updates | images |\n|---:|---:|---:|---:|\n" + rows)
-
-# %% [markdown]
-# The best rate grows with the batch, too, but less and less. Notebook 05 asks why. How far may you trust the noise
-# scale? As an order of magnitude: it tells you whether to take some tens of images or some thousands.
+# How far may you trust the noise scale? As an order of magnitude: it tells you whether to take some tens of images or
+# some thousands.
 #
 # - Theory assumes a **round** bowl. A real loss is steeper in some directions than in others, so the noise scale can be
 #   wrong by a factor. The two numbers of the figure are {{c28_critical}} and {{c28_noise}} images: not equal, but near.

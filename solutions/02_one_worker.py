@@ -57,23 +57,8 @@ print(f"ln 10 = {math.log(10):.3f}; in the first epoch: {lines[0]['train_loss']:
 
 # %% [markdown]
 # Such a network has the loss $\ln 10$ and an accuracy of 10 %. The printed loss is a mean over the first epoch, and
-# ours is already better. The loss is measured on the training images, and the accuracy on the test images. Does a lower
-# loss always mean a higher accuracy? Here are two made-up networks, with two classes and five images. **Guess:** which
-# has the lower loss, and which is right more often?
-
-# %%
-import torch
-
-modest = torch.tensor([0.60, 0.55, 0.60, 0.40, 0.45])  # probability of the right class; two classes
-bold = torch.tensor([0.99, 0.99, 0.99, 0.99, 0.0001])
-for name, right_class in (("modest", modest), ("bold", bold)):
-    accuracy = (right_class > 0.5).float().mean()
-    print(f"{name}: loss {-right_class.log().mean():.2f} nats, accuracy {accuracy:.0%}")
-
-# %% [markdown]
-# `bold` is right more often, but its loss is higher. It is very sure and wrong about one image, and this image makes
-# the mean large. So a lower loss does not always mean a higher accuracy. The lab, notebook 12, shows the same in five
-# real trainings.
+# ours is already better. The loss is measured on the training images, and the accuracy on the test images. (A lower
+# loss does not always mean a higher accuracy. The lab, notebook 12, shows why.)
 #
 # ## The script, read
 #
@@ -326,6 +311,8 @@ _ = saved("C17")
 # has the shape of the weights:
 
 # %%
+import torch
+
 layer = torch.nn.Linear(512, 10)
 for size in (1, 64, 4096):
     layer.zero_grad()
@@ -418,23 +405,18 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # prepares the next batch: it fetches, distorts and normalises. At the same time the network computes its update. (Each
 # of the two has one core here, so an update takes longer than in the first experiment.) So your function gets two
 # numbers below: the time of the three preparing stages together, and the time of the update. (PyTorch's `DataLoader`
-# can use processes instead.) The experiment has five pipelines.
+# can use processes instead.) The experiment has five pipelines. Take two of them first.
 #
-# | pipeline | how the images are prepared | network |
-# | --- | --- | --- |
-# | `cached` | distorted once and kept, and only fetched in each epoch | the lessons' |
-# | `vectorised` | a whole batch at a time, as in the scripts | the lessons' |
-# | `loop` | image by image in Python, as many programs do it | the lessons' |
-# | `decoded` | as `vectorised`, but each image is fetched from a JPEG file of 320 × 320 pixels | the lessons' |
-# | `loop small network` | image by image in Python | hardly more than nothing |
+# - `vectorised` prepares a whole batch at a time, as the scripts do.
+# - `decoded` does the same, but each image comes from a JPEG file of 320 × 320 pixels. This is like training on
+#   photographs: a file has to be decoded and made smaller before one has an image.
 #
-# `cached` shows the network the same version of each image in every epoch, so the network can learn it by heart.
-# `decoded` is like training on photographs: a file has to be decoded and made smaller before one has an image.
-# **Guess:** which pipeline gains most from prefetching, in per cent?
+# **Guess:** which of the two gains more from prefetching, in per cent?
 #
-# **What to look at:** on the left, which side is longer in each bar: the update, or the three preparing stages? On the
-# right, each pipeline has two bars, without and with prefetching. A bar is the measured time. A diamond is the time
-# predicted from the stages on the left. Does each bar end at its diamond? (The figure shows our saved runs.)
+# **What to look at:** the first two rows. On the left, which side is longer in each bar: the update, or the three
+# preparing stages? On the right, each pipeline has two bars, without and with prefetching. A bar is the measured time.
+# A diamond is the time predicted from the stages on the left. Does each bar end at its diamond? (The figure shows our
+# saved runs.)
 
 # %%
 stages = live("C19", device=device, seed=seed)
@@ -444,8 +426,15 @@ _ = saved("C19", own=False)
 
 # %% [markdown]
 # The answer is `decoded`. Prefetching can hide only the shorter of the two sides. In `decoded` both sides are long, so
-# the whole update hides behind the decoding. In the other pipelines one of the two sides is short, so there is little
-# to hide. (At most, prefetching doubles the speed. It does so if both sides are equally long.)
+# the whole update hides behind the decoding. In `vectorised` the preparing is short, so there is little to hide. (At
+# most, prefetching doubles the speed. It does so if both sides are equally long.)
+#
+# The other three rows have one short side, too:
+#
+# - `loop` prepares image by image in Python, as many programs do it.
+# - `cached` distorts the images once, keeps them, and only fetches them. So the network sees the same version of each
+#   image in every epoch, and can learn it by heart.
+# - `loop small network` has hardly anything to compute, so its update is the short side.
 #
 # In our saved runs of `decoded`, preparation is the slower side. **Guess:** what would it gain from a GPU on which an
 # update takes no time, with prefetching? The cell predicts your own machine's rates, and this one at the end:

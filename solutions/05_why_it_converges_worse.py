@@ -133,48 +133,6 @@ saved_c04 = saved("C04", verdict=False)
 #
 # </details>
 #
-# ### Lower, or only unlucky?
-#
-# An **arm** of an experiment is one kind of run, repeated with several seeds. Accuracies jump from seed to seed. So
-# compare a difference of means with its **standard error**, $\sqrt{s_a^2/n_a + s_b^2/n_b}$. Here $s^2$ is the variance
-# over the seeds, and $n$ is the number of runs. Up to two standard errors, we see no difference.
-
-# %% exercise="compare_arms"
-from statistics import mean, variance
-
-
-def compare_arms(a: list[float], b: list[float]) -> str:
-    """What the accuracies of two arms over seeds show: which is higher, or why none is."""
-    ### BEGIN SOLUTION
-    if min(len(a), len(b)) < 2:
-        return "too few runs"
-    error = (variance(a) / len(a) + variance(b) / len(b)) ** 0.5
-    difference = mean(a) - mean(b)
-    if abs(difference) <= 2 * error:
-        return "no difference seen"
-    return "a is higher" if difference > 0 else "b is higher"
-    ### END SOLUTION
-
-
-# %% [markdown]
-# Your function judges the saved runs whose rate falls: `a` is one worker, `b` are several.
-
-# %%
-found = saved_c04.runs
-if saved_c04.seeds > 1:
-    for size in (2, 4):
-        words = {
-            equal: compare_arms(c04.last(found, "falling-1"), c04.ends(found, "falling", size, equal))
-            for equal in ("epochs", "updates")
-        }
-        print(f"{size} workers: at equal epochs {words['epochs']}; at equal updates {words['updates']}")
-else:
-    print("only one seed has been saved so far, and one run of an arm has no spread")
-
-# %% [markdown]
-# Your rule is made for many seeds. With only five, it says "higher" a little too easily. The intervals in the folded
-# part below the figure are more exact. If the two disagree, believe the intervals.
-#
 # ## Each image counts less
 #
 # Fewer updates are the reason. Can a higher rate make up for them? Look at one image. An update subtracts the rate
@@ -417,27 +375,75 @@ result = saved("C06", verdict=False)
 # four have the same schedule. Then the schedule cannot be the cause of a difference. Otherwise two mistakes can hide
 # each other: a rate that nobody searched for, and a decay that comes too late.
 #
+# ## Lower, or only unlucky?
+#
+# One cause is left: bad luck. An **arm** of an experiment is one kind of run, repeated with several seeds. Accuracies
+# jump from seed to seed. So compare a difference of means with its **standard error**,
+# $\sqrt{s_a^2/n_a + s_b^2/n_b}$. Here $s^2$ is the variance over the seeds, and $n$ is the number of runs. Up to two
+# standard errors, we see no difference.
+
+# %% exercise="compare_arms"
+from statistics import mean, variance
+
+
+def compare_arms(a: list[float], b: list[float]) -> str:
+    """What the accuracies of two arms over seeds show: which is higher, or why none is."""
+    ### BEGIN SOLUTION
+    if min(len(a), len(b)) < 2:
+        return "too few runs"
+    error = (variance(a) / len(a) + variance(b) / len(b)) ** 0.5
+    difference = mean(a) - mean(b)
+    if abs(difference) <= 2 * error:
+        return "no difference seen"
+    return "a is higher" if difference > 0 else "b is higher"
+    ### END SOLUTION
+
+
+# %% [markdown]
+# Your function judges the first experiment. One worker is `a`, and several are `b`. Which two of the answers together show
+# that too few updates were the cause?
+
+# %%
+found = saved_c04.runs
+if saved_c04.seeds > 1:
+    for size in (2, 4):
+        words = {
+            equal: compare_arms(c04.last(found, "falling-1"), c04.ends(found, "falling", size, equal))
+            for equal in ("epochs", "updates")
+        }
+        print(f"{size} workers: at equal epochs {words['epochs']}; at equal updates {words['updates']}")
+else:
+    print("only one seed has been saved so far, and one run of an arm has no spread")
+
+# %% [markdown]
+# Your rule is made for many seeds. With only five, it says "higher" a little too easily. The 95 % intervals of this
+# notebook are more exact. If the two disagree, believe the intervals.
+#
 # ## Six patients
 #
-# Now find the cause yourself. The program for one worker makes 782 updates in an epoch. Its rate is 0.1, and falls to
-# 0.01 in epoch 4. It runs for 8 epochs, counted from 0. This is a made-up problem, with a network of its own. Each
-# patient is the same program for four workers with 64 images each, so it makes 196 updates in an epoch. For this
-# network a search has found that the best rate for four workers is 0.4. So here the linear rule is right. All six
-# patients end lower than a healthy program. This is what they print:
+# Now find the cause yourself. This is a made-up problem with 50,000 images, and a network of its own. The healthy program
+# runs on four workers with 64 images each. Its rate is 0.4, and it falls to 0.04 in epoch 4. It runs for 8 epochs,
+# counted from 0. All six patients end lower than the healthy program. This is what they print:
 #
-# | | first images of workers 0 and 1 | rate in epochs 0, 4 and 7 | runs |
-# | --- | --- | --- | --- |
-# | a healthy program | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.04, 0.04 | 5 seeds |
-# | patient A | 4181, 902, 17 and 4181, 902, 17 | 0.4, 0.04, 0.04 | 5 seeds |
-# | patient B | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.4, 0.4 | 5 seeds |
-# | patient C | 4181, 902, 17 and 23, 511, 7300 | 0.1, 0.01, 0.01 | 5 seeds |
-# | patient D | 4181, 902, 17 and 23, 511, 7300 | 1.6, 0.16, 0.16 | 5 seeds |
-# | patient E | 4181, 902, 17 and 23, 511, 7300 | 0.4, 0.04, 0.04 | 1 seed, 0.4 points lower |
-# | patient F | 4181, 902, 17 and 23, 511, 7300 | 0.1, 0.1, 0.1 | 5 seeds |
+# | | first images of workers 0 and 1 | images each | rate in epochs 0, 4 and 7 | best rate, by a search | runs |
+# | --- | --- | --- | --- | --- | --- |
+# | a healthy program | 4181, 902, 17 and 23, 511, 7300 | 64 | 0.4, 0.04, 0.04 | 0.4 | 5 seeds |
+# | patient A | 4181, 902, 17 and 4181, 902, 17 | 64 | 0.4, 0.04, 0.04 | 0.4 | 5 seeds |
+# | patient B | 4181, 902, 17 and 23, 511, 7300 | 64 | 0.4, 0.4, 0.4 | 0.4 | 5 seeds |
+# | patient C | 4181, 902, 17 and 23, 511, 7300 | 256 | 0.4, 0.04, 0.04 | 0.4 | 5 seeds |
+# | patient D | 4181, 902, 17 and 23, 511, 7300 | 64 | 1.6, 0.16, 0.16 | 0.4 | 5 seeds |
+# | patient E | 4181, 902, 17 and 23, 511, 7300 | 64 | 0.4, 0.04, 0.04 | 0.4 | 1 seed, 0.4 points lower |
+# | patient F | 4181, 902, 17 and 23, 511, 7300 | 64 | 0.1, 0.1, 0.1 | 0.4 | 5 seeds |
 #
-# Find the causes. There are four: `"images"` (the workers have the same images), `"schedule"` (the rate does not fall
-# when it should), `"rate"` (it is not the one that the search has found), and `"luck"`. One patient has two of them.
-# Write them into the calls: `treat("A", ["luck"])`, or `treat("A", ["images", "rate"])`.
+# Find the causes. There are five:
+#
+# - `"images"`: the workers have the same images.
+# - `"updates"`: the program makes fewer updates than the healthy one.
+# - `"schedule"`: the rate does not fall when it should.
+# - `"rate"`: it does not begin with the rate that the search has found.
+# - `"luck"`: a difference so small can be chance.
+#
+# One patient has two of them. Write them into the calls: `treat("A", ["luck"])`, or `treat("A", ["images", "rate"])`.
 
 # %%
 from lessons.cells.tasks.patients import treat

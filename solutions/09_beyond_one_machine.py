@@ -139,9 +139,12 @@ two = on_two_hosts()
 # and others 2024, arXiv:2407.21783). That is one in about three hours. With twice the computers, something fails twice
 # as often.
 #
-# Can such a run get through a day without an interruption? If they come independently, $m$ on average, then none comes
-# with the probability $e^{-m}$ (the Poisson distribution). In three hours, one is expected: $e^{-1}$ is 37 %. In a day,
-# eight are expected: $e^{-8}$ is 0.03 %.
+# <details><summary>Can such a run get through a day without an interruption?</summary>
+#
+# Hardly. If interruptions come independently, $m$ on average, then none comes with the probability $e^{-m}$ (the Poisson
+# distribution). In three hours, one is expected: $e^{-1}$ is 37 %. In a day, eight are expected: $e^{-8}$ is 0.03 %.
+#
+# </details>
 #
 # ### How often should you save?
 #
@@ -200,20 +203,36 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 # ### Going on without the dead worker
 #
 # **Elastic** training goes on without the dead worker. After every few updates, each worker copies its state into
-# memory. This is called a **commit**. The state has three parts:
+# memory. This is called a **commit**. When a worker dies, the exchange fails in the others. They go back to the last
+# commit, and continue without it. Here worker 3 is killed during update 6:
+#
+# ![](drawings/elastic_run.svg)
+#
+# **Read the drawing.** Which updates are made twice? Why does worker 2 end as well? How many images does update 7 use,
+# if each worker has 64? When do the new workers come in?
+#
+# <details><summary>Compare your answers</summary>
+#
+# Updates 4 and 5 are made twice, because the last commit was after update 3. Horovod ends all workers of a host on which
+# one has failed, so worker 2 ends, too. Update 7 uses 2 × 64 = 128 images, and update 3 used 256. The new workers come
+# in at a commit, because then no work is lost.
+#
+# </details>
+#
+# The state has three parts:
 #
 # - **The weights.** Without them, training would begin anew.
 # - **The optimizer's state.** Without it, the first steps would have a wrong length.
 # - **The images that are done in this epoch.** Without this list, some images would be used twice.
 #
-# When a worker dies, the exchange fails in the others. Horovod turns this into an exception, and they go back to the
-# last commit. Each gets a new rank, and `hvd.size()` is smaller now. Rank 0 sends its state to all others, so a new
-# worker gets the weights, too. Then they continue. In the program, four things are new:
+# After a failure, each worker gets a new rank, and `hvd.size()` is smaller. Rank 0 sends its state to all others, so a
+# new worker gets it, too. In the program, four things are new:
 #
 # - a **sampler**, which decides which images a worker takes next, and remembers those that are done;
 # - an object for the state, which is copied at each commit;
 # - a function that Horovod calls after each change of the workers, so that the sampler divides what is left;
-# - a mark on the training function, `@hvd.elastic.run`, which catches the exception and calls the function again.
+# - a mark on the training function, `@hvd.elastic.run`. It catches the error of the exchange, and calls the function
+#   again.
 #
 # Here are the important lines of `source_code/cifar_elastic.py`:
 #
@@ -234,9 +253,6 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 # `finish_epoch()` is a training loop as before, with two more calls. `sampler.record_batch(...)` notes which images are
 # done. `state.commit()` keeps the state after every tenth update.
 #
-# When workers leave or come, the images that are left must be divided again. `sampler.reset` does this.
-# `register_reset_callbacks` makes Horovod call it after each change of the workers.
-#
 # The program is started in a new way:
 #
 #     horovodrun -np 4 --min-np 2 --max-np 4 --host-discovery-script source_code/answering_hosts.sh \
@@ -244,12 +260,12 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 #
 # - The run begins with 4 workers. It goes on with at least 2, and never has more than 4.
 # - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker fails, Horovod ends all workers of its host, and bans the host: it puts it on a blacklist. Without the
-#   last option, the ban never ends. With it, the host may take part again after 3 to 6 seconds.
+# - If one worker fails, Horovod bans its host: it puts it on a blacklist. Without the last option, the ban never ends.
+#   With it, the host may take part again after 3 to 6 seconds.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
-# a worker on beta, without a warning (`kill -9`). This takes one to two minutes. **Before you run it, think:** the
-# other worker of beta ends as well, so four workers become two. What should happen to the learning rate?
+# a worker on beta, without a warning (`kill -9`). This takes one to two minutes. **Before you run it, think:** four
+# workers become two. What should happen to the learning rate?
 
 # %%
 elastic = on_two_hosts("a worker is killed", seed=seed)

@@ -36,8 +36,21 @@ train, test = data.load(limit=images)
 # %% [markdown]
 # ## Should a lower loss not mean a higher accuracy?
 #
-# You see the printed loss fall, and you expect the accuracy to rise. Lesson 02 has two made-up networks for which this
-# is wrong. Three things stand between the printed loss and the accuracy.
+# You see the printed loss fall, and you expect the accuracy to rise. Here are two made-up networks, with two classes and
+# five images. **Guess:** which has the lower loss, and which is right more often?
+
+# %%
+modest = torch.tensor([0.60, 0.55, 0.60, 0.40, 0.45])  # probability of the right class; two classes
+bold = torch.tensor([0.99, 0.99, 0.99, 0.99, 0.0001])
+for name, right_class in (("modest", modest), ("bold", bold)):
+    accuracy = (right_class > 0.5).float().mean()
+    print(f"{name}: loss {-right_class.log().mean():.2f} nats, accuracy {accuracy:.0%}")
+
+# %% [markdown]
+# `bold` is right more often, but its loss is higher. It is very sure and wrong about one image, and this image makes
+# the mean large. So a lower loss does not always mean a higher accuracy.
+#
+# Three things stand between the printed loss and the accuracy.
 #
 # - **The measure.** Accuracy asks which class comes first. Cross-entropy asks how sure the network is of the right
 #   class.

@@ -1,4 +1,4 @@
-"""Draws machines: how fast bytes move inside and between hosts, and what fills a worker's memory."""
+"""Draws machines: how fast bytes move between them, what fills their memory, and what happens when one fails."""
 
 from benchmarks.cost_models.hardware import LINKS
 from lessons.drawings.shapes import MARGIN, WIDTH, Drawing
@@ -91,4 +91,44 @@ def memory() -> Drawing:
         drawing.text(x + 8, y + 23, f"{totals[method]:g} bytes", "bold", anchor="start")
         y += 52
     drawing.text(MARGIN, y + 6, "Activations come on top. They grow with the batch.", "muted", anchor="start")
+    return drawing
+
+
+UPDATE = 25.0  # units; the width of an update in the drawing of an elastic run
+KILLED_IN, EVERY = 6, 3  # the update in which a worker is killed, and the updates from commit to commit
+
+
+def elastic_run() -> Drawing:
+    """Four workers on two hosts. One is killed, two go on from the last commit, and later there are four again."""
+    drawing = Drawing(
+        "An elastic run that loses a host for a while",
+        "Lanes of time of four workers, two on the host alpha and two on the host beta. All four make updates 1 to 5, "
+        "with a commit after update 3. In update 6 worker 3 is killed, and both workers of beta end. The workers of "
+        "alpha wait. Then they go back to the commit and make updates 4 to 9, with a commit after 6 and after 9. New "
+        "workers of beta have started meanwhile. They come in at the last commit, and all four make updates 10 to 12.",
+        322,
+    )
+    left = MARGIN + 46
+    pause = left + (KILLED_IN - 1) * UPDATE + 12, left + (KILLED_IN - 1) * UPDATE + 50
+    resumed = [(EVERY + 1 + number, pause[1] + number * UPDATE) for number in range(9)]
+    begins = [(number, left + (number - 1) * UPDATE) for number in range(1, KILLED_IN)]
+    joined = resumed[2 * EVERY][1]
+    for host, y in (("alpha", 34), ("beta", 156)):
+        drawing.host(MARGIN - 6, y, WIDTH - 2 * MARGIN + 12, 112, host)
+    for rank in range(4):
+        y = 56 + rank * 42 + (38 if rank > 1 else 0)
+        drawing.worker(MARGIN + 18, y + 16, rank)
+        again = resumed if rank < 2 else resumed[2 * EVERY :]
+        for number, x in [*begins, *again]:
+            drawing.labelled(x, y, UPDATE - 2, 32, f"worker{rank}", f"{number}", "small")
+        if rank < 2:
+            drawing.box(pause[0] - 12, y, pause[1] - pause[0] + 10, 32, "waiting", radius=3)
+        else:
+            drawing.box(joined - 66, y, 64, 32, "card")
+            drawing.text(joined - 34, y + 16, "start", "small")
+    for x in (begins[EVERY][1], resumed[EVERY][1], joined):
+        drawing.wire(x - 1, 24, x - 1, 276, look="gradient", width=2, dashed=True)
+        drawing.text(x, 14, "commit", "tint-gradient", "small")
+    drawing.text(pause[0] + 4, 236, "killed", "bold", "small", anchor="start")
+    drawing.text(MARGIN, 302, "Stripes: the workers wait. The numbers are updates.", "muted", "small", anchor="start")
     return drawing

@@ -1,4 +1,6 @@
-"""Draws what workers learn from: the batch of batch normalisation, warmup and decay, and the noise of the gradient."""
+"""Draws what workers learn from: the batch of batch normalisation, warmup and decay, the noise of the gradient."""
+
+from fractions import Fraction
 
 import numpy as np
 
@@ -164,3 +166,41 @@ def _path(rate: float, batch: int, updates: int) -> np.ndarray:
         place -= rate * (CURVATURES * place + draw.normal(size=2) * np.array([1.0, 1.0]) * np.sqrt(NOISE / batch))
         places.append(place.copy())
     return np.array(places)
+
+
+NOISE_SCALE = 500  # images; lesson 01 goes on with this number
+GAIN_BATCHES = (125, 500, 2000)  # images: a quarter of the noise scale, the noise scale, and four times as many
+
+
+def step_gain() -> Drawing:
+    """One step down a valley, for batches below, at and above the noise scale."""
+    gains = [Fraction(batch, batch + NOISE_SCALE) for batch in GAIN_BATCHES]
+    told = "; ".join(
+        f"{batch:,} images: it gains {gain}, and a run needs {float(1 / gain):g} times as many steps"
+        for batch, gain in zip(GAIN_BATCHES, gains, strict=True)
+    )
+    drawing = Drawing(
+        "What one step gains",
+        "Three valleys from the side, with one step in each. The step begins at the same height, and ends the lower the "
+        f"larger the batch is. The most that a step can gain is the way to the bottom. The noise scale is {NOISE_SCALE} "
+        f"images. {told}.",
+        238,
+    )
+    width = (WIDTH - 2 * MARGIN) / len(gains)
+    high, low, half = 58, 158, 0.4 * width
+
+    def place(middle: float, at: float) -> tuple[float, float]:
+        return middle + at * half, low - at**2 * (low - high)
+
+    for index, (batch, gain) in enumerate(zip(GAIN_BATCHES, gains, strict=True)):
+        middle = MARGIN + (index + 0.5) * width
+        drawing.text(middle, 22, f"{batch:,} images", "bold")
+        drawing.wire(*[number for at in np.linspace(-1.1, 1.1, 45) for number in place(middle, at)])
+        start, end = place(middle, -1), place(middle, -(float(1 - gain) ** 0.5))
+        drawing.wire(middle - half, end[1], middle + half, end[1], dashed=True, width=1)
+        drawing.arrow(*start, *end, look="gradient", width=3)
+        drawing.dot(*start, 5, "worker1")
+        drawing.text(middle, 184, f"gains {gain}", "tint-gradient", "bold")
+        drawing.text(middle, 206, f"{float(1 / gain):g} times the steps", "muted", "small")
+    drawing.text(WIDTH / 2, 228, "Dashed: the mean height after the step.", "muted", "small")
+    return drawing

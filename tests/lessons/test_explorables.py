@@ -1,6 +1,7 @@
 """The explorables compute what the course's own Python computes, and their answers are right."""
 
 import itertools
+import json
 import re
 
 import numpy as np
@@ -10,6 +11,7 @@ from benchmarks.cost_models import cluster_model, cost_model
 from benchmarks.methods import sgd_noise
 from cifar.data import shard, shuffle
 from grader.exercises.definitions.lesson_03.ring_step import ring_step
+from grader.notebooks.build import SOLUTIONS
 from lessons import explorables
 from lessons.explorables import BUILT, NAMES, build, data
 
@@ -85,6 +87,21 @@ def test_with_slow_messages_and_a_fast_link_the_ring_is_slower_than_the_server()
 def test_the_timeline_is_that_of_the_cost_model(buckets: int):
     found = build.evaluate("timeline", f"exchanges(20, 40, 16, 5, {buckets})")
     assert np.array(found) == pytest.approx(np.array(cost_model.exchanges(20, 40, 16, 5, buckets)), rel=1e-12)
+
+
+def test_lesson_04_states_the_times_that_its_dials_show():
+    dials = {dial["id"]: dial["value"] for dial in build.evaluate("timeline", "model.controls")}
+    assert dials["buckets"] == 6
+    drawn = [
+        build.evaluate("timeline", f"model.times({json.dumps(dials | {'buckets': count})}).end")
+        for count in (6, 3, 12, 32)
+    ]
+    lesson = " ".join((SOLUTIONS / "04_horovod.py").read_text(encoding="utf-8").split())
+    assert [f"{end:.0f}" for end in drawn] == ["66", "71", "64", "82"]
+    assert (
+        "With three buckets an update takes 71 ms, and with twelve 64 ms" in lesson
+        and "With 32 it takes 82 ms" in lesson
+    )
 
 
 def test_four_buckets_are_best_among_the_answers_about_the_timeline():

@@ -71,10 +71,10 @@ LOOP = Pipeline(_as_they_are, _fetch_each, _each(augment), _each(normalise))
 CACHED = Pipeline(_prepared, _fetch, _as_they_are, _as_they_are)
 FROM_FILES = Pipeline(as_jpeg, _fetch, augment, normalise)
 VARIANTS = {
-    "cached": (CACHED, None),
     "vectorised": (VECTORISED, None),
-    "loop": (LOOP, None),
     DECODED: (FROM_FILES, None),
+    "loop": (LOOP, None),
+    "cached": (CACHED, None),
     SMALL: (LOOP, lambda: nn.Sequential(nn.Flatten(), nn.Linear(3072, 10))),
 }
 

@@ -11,8 +11,9 @@ from lessons.cells.display.tables import bullets
 
 CAUSES = {
     "images": "The workers have the same images",
+    "updates": "The program makes fewer updates than the healthy one",
     "schedule": "The rate does not fall when it should",
-    "rate": "The rate is not the one that a search has found",
+    "rate": "It does not begin with the rate that the search has found",
     "luck": "One run can end so by chance",
 }
 # For each patient, its causes, and how one sees them.
@@ -22,23 +23,25 @@ FOUND = {
         "one worker. The line that gives each worker a shard is missing.",
     },
     "B": {
-        "schedule": "In epoch 4 the rate is as high as at the start. The schedule waits for update 4 x 782 = 3,128. "
-        "With 196 updates in an epoch, that comes in epoch 15, and the run ends before.",
+        "schedule": "In epoch 4 the rate is as high as at the start. The schedule waits for update 3,128, which is the "
+        "fourth epoch of one worker. Four workers make 196 updates in an epoch. So they reach it in epoch 15, and "
+        "the run ends before.",
     },
     "C": {
-        "rate": "It trains at the rate of one worker, 0.1, so each image counts a quarter as much. The search has "
-        "found 0.4 for four workers.",
+        "updates": "With 256 images each, it makes 49 updates in an epoch. The healthy program makes 196. A higher rate "
+        "does not make up for it: the search has found 0.4 again. So the batch lies beyond the bend. Take 64 images "
+        "each, or train for more epochs.",
     },
     "D": {
-        "rate": "It trains at 1.6, which is 16 times the rate of one worker. Somebody scaled it twice. Look for a "
-        "launcher or a library that multiplies the rate, too.",
+        "rate": "It trains at 1.6, which is four times the best rate. Somebody scaled it twice. Look for a launcher or "
+        "a library that multiplies the rate, too.",
     },
     "E": {
         "luck": "Nothing is wrong, as far as one can see. One run can end 0.4 points higher or lower by chance. Run "
         "more seeds before you look for a cause.",
     },
     "F": {
-        "rate": "It begins at 0.1, which is too low for four workers.",
+        "rate": "It begins at 0.1, the rate of one worker. That is too low for four.",
         "schedule": "It is still 0.1 at the end, because the decay comes four times too late. So the two mistakes "
         "partly hide each other: the low rate stays high for longer. Mend both.",
     },

@@ -20,10 +20,10 @@ const model = {
   height: 232,
   controls: [
     { id: "compute", label: "computing", min: 5, max: 200, step: 5, value: 60, says: (value) => `${value} ms` },
-    { id: "bytes", label: "gradient", min: 5, max: 500, step: 5, value: 100, says: (value) => `${value} MB` },
+    { id: "bytes", label: "gradient", min: 2, max: 500, step: 2, value: 18, says: (value) => `${value} MB` },
     { id: "link", label: "link", value: "10", options: [["1", "1 Gbit/s"], ["10", "10 Gbit/s"], ["25", "25 Gbit/s"], ["100", "100 Gbit/s"]] },
     { id: "start", label: "cost of each exchange", value: "1", options: [["0", "0 ms"], ["0.1", "0.1 ms"], ["1", "1 ms"], ["5", "5 ms"]] },
-    { id: "buckets", label: "buckets", min: 1, max: 32, value: 4 },
+    { id: "buckets", label: "buckets", min: 1, max: 32, value: 6 },
   ],
   // All times in milliseconds. The bytes go through the link twice, as in a ring of many workers.
   times(state) {

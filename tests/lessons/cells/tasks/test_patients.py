@@ -8,22 +8,25 @@ from grader.notebooks import build
 from lessons.cells.tasks.patients import CAUSES, FOUND, treat
 
 LESSON = (build.SOLUTIONS / "05_why_it_converges_worse.py").read_text(encoding="utf-8")
-ROW = re.compile(r"^# \| (a healthy program|patient ([A-F])) \| (.+) and (.+) \| (.+), (.+), (.+) \| (\d) seed", re.M)
+NAME, IMAGES = r"^# \| (a healthy program|patient ([A-F]))", r"(.+) and (.+) \| (\d+)"
+ROW = re.compile(rf"{NAME} \| {IMAGES} \| (\S+), (\S+), (\S+) \| (\S+) \| (\d) seed", re.M)
 
 
 def test_the_causes_of_each_patient_follow_from_its_row_in_the_lesson():
     rows = ROW.findall(LESSON)
     assert [row[1] for row in rows] == ["", *FOUND]
     healthy = rows[0]
-    for _, patient, zero, one, first, fourth, last, seeds in rows[1:]:
+    for _, patient, zero, one, each, first, fourth, last, best, seeds in rows[1:]:
         causes = set()
         if zero == one:
             causes.add("images")
-        if first != healthy[4]:
+        if int(each) > int(healthy[4]):
+            causes.add("updates")
+        if first != best:
             causes.add("rate")
         if float(fourth) != pytest.approx(float(first) / 10) or last != fourth:
             causes.add("schedule")
-        if not causes and int(seeds) < int(healthy[7]):
+        if not causes and int(seeds) < int(healthy[9]):
             causes.add("luck")
         assert causes == set(FOUND[patient])
 
