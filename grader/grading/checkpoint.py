@@ -18,7 +18,7 @@ from grader.sandbox.isolation import Isolation
 
 CLASSIFY = Path(__file__).parents[1] / "sandbox" / "guest_scripts" / "classify_images.py"
 CLASSES = 10
-MAX_SECONDS = 120  # seconds; 10,000 images take 10 seconds on two cores
+MAX_SECONDS = 1200  # seconds; 10,000 images take 10 on two cores, and much more on a busy machine
 MAX_ACCURACY_DIFFERENCE = 0.005  # a share of the images; another number format changes the class of a few in a thousand
 
 

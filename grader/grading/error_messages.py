@@ -3,6 +3,7 @@
 import re
 
 from cifar.support.horovodrun import LogLine, read_line
+from grader.common.contract import WORKERS
 from grader.common.text import in_words
 
 MAX_ERROR_LENGTH = 300  # characters of a worker's error message; one line of the report
@@ -10,7 +11,10 @@ WAITED = "still waited for the others"
 UNEVEN = "All workers must make the same number of updates: give each equally many batches."
 LAUNCHERS_OWN = ("Traceback", "Terminated", "During handling")  # such lines do not say what went wrong
 # What the other workers say when one has ended or failed.
-CONSEQUENCES = re.compile(r"Horovod has been shut down|Connection (reset|closed) by peer")
+CONSEQUENCES = re.compile(
+    r"Horovod has been shut down|Connection (reset|closed) by peer|Broken pipe|Socket closed|Timed out waiting"
+    r"|Application timeout caused pair closure"
+)
 ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 PLACE = re.compile(r'\s+File "([^"]+)", line (\d+)')
 NOT_THE_LEARNERS = re.compile(r"site-packages|lib/python3|/cifar/|<|/horovod/")  # in the path of a file
@@ -32,7 +36,8 @@ def last_error(log: str) -> str:
             if re.match(r"\S", line.text) and not line.text.startswith(LAUNCHERS_OWN)]  # fmt: skip
     errors = [(number, line) for number, line in said if ERROR.match(line.text)] or said
     causes = [(number, line) for number, line in errors if not CONSEQUENCES.search(line.text)]
-    if killed := _killed(log, only_consequences=bool(errors) and not causes):
+    silent = set(range(WORKERS)) - {line.rank for _, line in errors} if errors and not causes else set()
+    if killed := _killed(log, silent):
         return f"Worker {killed} was killed, by the program itself or because it used too much memory."
     if not errors:
         return "The workers said nothing of it: run the command by hand."
@@ -46,14 +51,15 @@ def last_error(log: str) -> str:
     )
 
 
-def _killed(log: str, only_consequences: bool) -> str | None:
-    """Return the rank of the worker that was killed before any other ended, or None.
+def _killed(log: str, silent: set[int]) -> str | None:
+    """Return the rank of the worker that was killed and so ended the run, or None.
 
-    The launcher ends the remaining workers after the first has failed. It kills one that has not ended 5 seconds later.
-    If the others report `only_consequences`, a worker was killed even if it is not the first that the launcher names.
+    The launcher ends the remaining workers after the first has failed. After 5 seconds it kills those that are left.
+    So the first worker that the launcher names counts. If the others report only consequences, the workers that were
+    `silent` count as well.
     """
     exited = EXITED.findall(log)
-    relevant = exited if only_consequences else exited[:1]
+    relevant = [*exited[:1], *((rank, status) for rank, status in exited if int(rank) in silent)]
     return next((rank for rank, status in relevant if status in SIGNALLED), None)
 
 

@@ -28,6 +28,7 @@ COLLECTIVES = {
     "join": "join",
     "shutdown": "the end of Horovod",
 }
+IMPORT = "<frozen importlib"  # the files of Python's import system begin so
 COMPILER = re.compile(r"/torch/_(dynamo|inductor)/")  # the files of torch.compile
 PUBLIC = re.compile(r"^(grouped_)?(allreduce|broadcast|allgather|alltoall|reducescatter)_?$")
 
@@ -70,6 +71,12 @@ def compiling(paths: RunPaths) -> bool:
     """Return whether a worker is in torch.compile, by the last stack that its observer wrote."""
     stacks = (_last_stack(paths, rank) for rank in range(WORKERS))
     return any(COMPILER.search(frame.file) for stack in stacks for frame in stack)
+
+
+def starting(paths: RunPaths, running: set[int]) -> bool:
+    """Return whether one of the `running` ranks has not begun, or still imports its modules, by its last stack."""
+    stacks = [_last_stack(paths, rank) for rank in running]
+    return not stacks or any(not stack or any(frame.file.startswith(IMPORT) for frame in stack) for stack in stacks)
 
 
 def _likely_mistake(positions: list[Position], updates: list[int], ended: list[int]) -> str:

@@ -70,8 +70,9 @@ class ProcessMonitor:
             self.view.loopback.append((updates, sent))
 
     def _look_at_processes(self) -> None:
+        listed = sorted(self.processes(), key=lambda process: process.pid)  # the workers are among the oldest
         until, seconds_by_rank = time.monotonic() + MAX_LOOK_SECONDS, {}
-        for process in sorted(self.processes(), key=lambda process: process.pid):  # the workers are among the oldest
+        for process in listed:
             if time.monotonic() > until:
                 break
             with contextlib.suppress(psutil.Error, ValueError, KeyError):

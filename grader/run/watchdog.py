@@ -20,6 +20,9 @@ START_SECONDS = 30  # the time that all workers need to load Python, PyTorch, Ho
 # A run hangs if no worker makes an update for this long, or for this share of the reference's time if that is longer.
 # An evaluation, or saving a checkpoint, may lie between two updates.
 MIN_PATIENCE_SECONDS, PATIENCE_SHARE = 20, 0.2
+# The patience begins when all workers have imported their modules, or after this time. Imports can take minutes on a busy
+# machine.
+MAX_IMPORT_SECONDS = 300
 # Until the first updates are made, the patience is this many times as long: PyTorch chooses its kernels in them.
 FIRST_UPDATES, FIRST_UPDATES_FACTOR = 2, 3
 # The patience is at least this many times the longest wait for an update so far. A worker is slow beside three that
@@ -67,6 +70,8 @@ class Watchdog:
         if updates != self.updates:
             self.longest_wait = max(self.longest_wait, seconds - self.last_update_at) if any(self.updates) else 0.0
             self.updates, self.last_update_at = updates, seconds
+        if not any(updates) and seconds < MAX_IMPORT_SECONDS and hang_diagnosis.starting(paths, outside.running):
+            self.last_update_at = seconds
         waited = seconds - self.last_update_at
         if waited > self._patience() and (waited > COMPILING_SECONDS or not hang_diagnosis.compiling(paths)):
             return hang_diagnosis.describe(waited, updates, outside.running, paths)

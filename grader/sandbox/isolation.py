@@ -66,6 +66,7 @@ def environment(paths: RunPaths, home: str, threads: int) -> dict[str, str]:
     # CUDA_VISIBLE_DEVICES names the GPUs of the slot in which the run takes place.
     return {
         "PATH": path, "HOME": home, "TMPDIR": home, "LANG": "C.UTF-8", "OMP_NUM_THREADS": str(threads),
+        "HOROVOD_GLOO_TIMEOUT_SECONDS": "600",  # not 30: a worker may start slowly, and the watchdog stops what hangs
         "OMP_WAIT_POLICY": "PASSIVE",  # threads that spin take six times as long where other processes use the cores
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0",  # torch.compile would write more than a run may
         "PYTHONUNBUFFERED": "1", "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(HOOKS),

@@ -181,9 +181,9 @@ def step_gain() -> Drawing:
     )
     drawing = Drawing(
         "What one step gains",
-        "Three valleys from the side, with one step in each. The step begins at the same height, and ends the lower the "
-        f"larger the batch is. The most that a step can gain is the way to the bottom. The noise scale is {NOISE_SCALE} "
-        f"images. {told}.",
+        "Three valleys from the side, with one step in each. The step begins at the same height. The larger the batch "
+        "is, the lower the step ends. The most that a step can gain is the way to the bottom. The noise scale is "
+        f"{NOISE_SCALE} images. {told}.",
         238,
     )
     width = (WIDTH - 2 * MARGIN) / len(gains)

@@ -3,6 +3,7 @@
 It works on any hosts that ssh reaches, and not only on those of `python -m cluster up`.
 """
 
+import contextlib
 import json
 import shlex
 import socket
@@ -11,7 +12,8 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ANSWER_SECONDS = 10  # A host that has not answered the first question by then is taken for one that is away.
+ANSWER_SECONDS = 10  # A host is asked twice. If it has not answered by then, it is taken for one that is away.
+NOT_CONNECTED = 255  # ssh's own exit status if it did not reach the host
 CHECK_SECONDS = 60  # A host may need this long to load PyTorch and to read the data.
 
 # This program runs on each host. It prints what must be the same on all hosts. Its arguments are paths.
@@ -55,7 +57,7 @@ def unreachable(host: str) -> str:
     if is_here(host):
         return ""
     try:
-        done = _ssh(host, ["true"], ANSWER_SECONDS)
+        done = _first_answer(host)
     except subprocess.TimeoutExpired:
         return f"{host} does not answer within {ANSWER_SECONDS} s. Is it on, and is its cable in?"
     if done.returncode == 0:
@@ -87,6 +89,15 @@ def _problem(host: str, probe: list[str], here: dict[str, str]) -> str:
         if there[name] != value:
             return f"{host} has another {name} than this host: {there[name]} there, {value} here. Make them the same"
     return ""
+
+
+def _first_answer(host: str) -> subprocess.CompletedProcess:
+    """Ask a host for a sign of life. A host that is busy may miss the first question, so it is asked again."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        done = _ssh(host, ["true"], ANSWER_SECONDS)
+        if done.returncode != NOT_CONNECTED:
+            return done
+    return _ssh(host, ["true"], ANSWER_SECONDS)
 
 
 def _ssh(host: str, command: list[str], seconds: float) -> subprocess.CompletedProcess:

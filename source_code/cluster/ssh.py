@@ -21,7 +21,7 @@ IdentitiesOnly yes
 UserKnownHostsFile {FOLDER}/known_hosts
 StrictHostKeyChecking yes
 BatchMode yes
-ConnectTimeout 5
+ConnectTimeout 10
 ServerAliveInterval 5
 ServerAliveCountMax 2
 LogLevel ERROR

@@ -11,12 +11,17 @@ from grader.notebooks import build
 from tests.conftest import REPOSITORY, run_python
 
 # At its end, each worker writes the names of its threads. Threads of a Gloo group have "gloo" in their names.
-# Both workers write to one pipe. So each line is written with one call, because `print` writes each argument
-# separately.
+# Both workers write to one pipe, and one of them may be ended soon. So each line is written at once, with one call.
 TELL = """
-import pathlib, sys
-names = [path.read_text().strip() for path in pathlib.Path("/proc/self/task").glob("*/comm")]
-sys.stdout.write(" ".join(["threads:", *names]) + "\\n")
+import contextlib, os, pathlib, time
+def names():
+    for path in pathlib.Path("/proc/self/task").glob("*/comm"):
+        with contextlib.suppress(OSError):  # this thread has just ended
+            yield path.read_text().strip()
+until = time.monotonic() + 5  # a thread that was joined may be listed for another moment
+while any("gloo" in name for name in names()) and time.monotonic() < until:
+    time.sleep(0.01)
+os.write(1, (" ".join(["threads:", *names()]) + "\\n").encode())
 """
 
 
@@ -50,7 +55,7 @@ def test_without_a_line_of_the_ending_the_group_outlives_it(left_out: str, tmp_p
     monkeypatch.chdir(tmp_path)
     lines = with_ddp().splitlines(keepends=True)
     told = last_threads("".join(line for line in lines if not line.startswith(left_out)), tmp_path)
-    assert len(told) == 2
+    assert told  # the launcher may end the other worker first
     assert [line for line in told if "gloo" in line]
 
 

@@ -87,7 +87,7 @@ def interrupted(program: str, ready: str, *arguments: str, cwd: Path) -> tuple[i
     try:
         family = wait_for_workers(process, ready)
         process.send_signal(signal.SIGINT)
-        said = process.communicate(timeout=60)[1]
+        said = process.communicate(timeout=300)[1]
     finally:
         process.kill()
     until = time.monotonic() + 20

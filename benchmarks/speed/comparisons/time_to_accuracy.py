@@ -87,20 +87,24 @@ def _watch(program: AbstractContextManager[subprocess.Popen], metrics: Path, lim
                 used = _waited_for() - before
             except subprocess.TimeoutExpired:
                 used = _alive(psutil.Process(launcher.pid))
-            if time.perf_counter() - started > limit:
+            seconds = time.perf_counter() - started
+            if seconds > limit:
                 raise TimeoutError  # leaving the context manager ends the program
-            _note(found, metrics, started, used)
+            _note(found, metrics, seconds, used)
         if launcher.returncode != 0:
             raise _failed(launcher, log)
     return found
 
 
-def _note(found: Values, metrics: Path, started: float, processor: float) -> None:
-    """Add the evaluations that have been recorded since the last look. An incomplete line is left for the next look."""
+def _note(found: Values, metrics: Path, seconds: float, processor: float) -> None:
+    """Add the evaluations that have been recorded since the last look. An incomplete line is left for the next look.
+
+    `seconds` is the time of this look, counted from the start of the program.
+    """
     lines = metrics.read_text().split("\n")[:-1] if metrics.exists() else []
     for line in lines[len(found["accuracy"]) :]:
         found["accuracy"].append(json.loads(line)["test_accuracy"])
-        found["seconds"].append(time.perf_counter() - started)
+        found["seconds"].append(seconds)
         found["processor"].append(processor)
 
 

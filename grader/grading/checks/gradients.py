@@ -34,7 +34,8 @@ def averaged(evidence: Evidence) -> Finding:
         seen = f"Horovod connects {' or '.join(map(str, sizes))} of {WORKERS} workers: {WORKERS} separate networks"
         return Finding(0, seen, "Call hvd.init() first, then wrap the optimizer in hvd.DistributedOptimizer.")
     applied = _exchanged(evidence) or _at_work(evidence) or _applied(evidence)
-    return (_invented(evidence) if applied.share == 1 else None) or applied
+    audited = applied.share == 1 and not _diverged(evidence)  # no gradient can be compared with one that is not finite
+    return (_invented(evidence) if audited else None) or applied
 
 
 def _exchanged(evidence: Evidence) -> Finding | None:
@@ -91,9 +92,12 @@ def _applied(evidence: Evidence) -> Finding:
 
 
 def _diverged(evidence: Evidence) -> bool:
-    """Whether the training diverged: the last losses are not finite, and there is no usable checkpoint."""
-    losses = [update.loss for worker in evidence.workers for update in worker.updates[-1:]]
-    return not evidence.checkpoint and any(loss is not None and not math.isfinite(loss) for loss in losses)
+    """Whether the training diverged: the last numbers are not finite, and there is no usable checkpoint."""
+    last = [update for worker in evidence.workers for update in worker.updates[-1:]]
+    numbers = [
+        number for update in last for number in (update.loss or 0.0, *(update.local or []), *(update.applied or []))
+    ]
+    return not evidence.checkpoint and not all(map(math.isfinite, numbers))
 
 
 def _invented(evidence: Evidence) -> Finding | None:

@@ -29,7 +29,7 @@ def main(data: Path, answer: Path) -> None:
     manager = AsyncKernelManager(transport="ipc", ip=f"{place}/kernel", connection_file=f"{place}/kernel.json")
     client = NotebookClient(
         notebook, km=manager, timeout=asked["cell_seconds"], interrupt_on_timeout=True, allow_errors=True,
-        coalesce_streams=True,
+        coalesce_streams=True, iopub_timeout=asked["cell_seconds"],
     )  # fmt: skip
     try:
         client.execute()

@@ -21,7 +21,7 @@ from lessons.view import watch
 SOURCE = Path(__file__).resolve().parents[3] / "source_code"
 SINGLE_WORKER = ("cifar_single.py",)  # These scripts do not use Horovod.
 TEST_IMAGES = 10_000  # CIFAR-10 has this many.
-STALL = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "5", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "10"}  # end what hangs
+STALL = {"HOROVOD_STALL_CHECK_TIME_SECONDS": "5", "HOROVOD_STALL_SHUTDOWN_TIME_SECONDS": "20"}  # end what hangs
 SHOWN_LINES = 15  # This many of the last lines of a failed run are shown.
 
 

@@ -28,9 +28,9 @@ FOUND = {
         "the run ends before.",
     },
     "C": {
-        "updates": "With 256 images each, it makes 49 updates in an epoch. The healthy program makes 196. A higher rate "
-        "does not make up for it: the search has found 0.4 again. So the batch lies beyond the bend. Take 64 images "
-        "each, or train for more epochs.",
+        "updates": "With 256 images each, it makes 49 updates in an epoch. The healthy program makes 196. A higher "
+        "rate does not make up for it: the search has found 0.4 again. So the batch lies beyond the bend. Take 64 "
+        "images each, or train for more epochs.",
     },
     "D": {
         "rate": "It trains at 1.6, which is four times the best rate. Somebody scaled it twice. Look for a launcher or "

@@ -32,10 +32,10 @@ def stop(message: str, program: str = "", status: int = 1) -> NoReturn:
     """End this worker with one line on stderr and an exit status.
 
     The first worker of each machine prints the line at once. The launcher ends all workers when the first one leaves,
-    so the others wait for ten seconds to let the first worker print. A worker that is still running after that has
+    so the others wait for half a minute to let the first worker print. A worker that is still running after that has
     another problem than the first worker, and it prints its own line.
     """
     if int(os.environ.get("HOROVOD_LOCAL_RANK", 0)) > 0:
-        time.sleep(10)
+        time.sleep(30)
     print(f"{program or Path(sys.argv[0]).name}: {message}", file=sys.stderr, flush=True)
     sys.exit(status)

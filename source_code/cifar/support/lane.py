@@ -33,7 +33,7 @@ class Lane:
 
     def __init__(self, path: Path):
         self.process, self.updates, self.loss = os.getpid(), 0, math.nan
-        path.write_bytes(bytes(LAYOUT.size))
+        path.write_bytes(LAYOUT.pack(self.process, 0, 0, math.nan, time.time()))
         with path.open("r+b") as file:
             self.memory = mmap.mmap(file.fileno(), LAYOUT.size)
         self.tell("starting")

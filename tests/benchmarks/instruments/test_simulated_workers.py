@@ -10,6 +10,7 @@ import pytest
 from benchmarks.claims.lesson_07.c32_techniques import recipe
 from benchmarks.experiment.dataset import data, first
 from benchmarks.instruments.simulated_workers import train
+from tests.conftest import RUN_SECONDS
 
 SCRIPTS = Path(__file__).parents[3] / "source_code"
 SETTINGS = {"images": 1024, "batch_size": 64, "epochs": 2, "device": "cpu"}
@@ -28,7 +29,7 @@ def test_a_team_is_as_its_workers(lesson, tmp_path):
     options = ["--images", "1024", "--batch-size", "64", "--epochs", "2", "--output-dir", tmp_path, "--device", "cpu"]
     horovodrun = Path(sys.executable).parent / "horovodrun"
     command = [horovodrun, "-np", "2", sys.executable, SCRIPTS / script, *options]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=RUN_SECONDS)
     real = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     parts = data(SETTINGS)
     seen = train(recipe(f"2-{lesson}", 0, SETTINGS), parts, 0).epochs

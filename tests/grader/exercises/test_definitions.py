@@ -594,7 +594,7 @@ def test_in_a_notebook_the_cell_is_tried_by_itself_as_the_grader_will():
         "print(np.pi, trust_ratio([1], [1], 0))",
     ]
     notebook = new_notebook(cells=[new_code_cell(cell) for cell in cells])
-    NotebookClient(notebook, timeout=120).execute()
+    NotebookClient(notebook, timeout=120, iopub_timeout=60).execute()
     first, second = ([output.get("text", "") for output in notebook.cells[at].outputs] for at in (2, 4))
     assert "NameError: name 'np' is not defined" in first[0] and scoring.ALONE in first[0]
     points = [notebook.cells[at].outputs[-1].data["text/plain"] for at in (2, 4)]

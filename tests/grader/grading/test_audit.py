@@ -80,6 +80,11 @@ def test_a_line_that_was_changed_after_the_question_makes_the_answer_false(right
     assert audited(dataclasses.replace(right, workers=workers)).false == 1
 
 
+def test_a_line_with_numbers_that_are_not_finite_makes_no_answer_false(right: MadeUp):
+    found = audited(with_lines(right, lambda rank, line: {"local": [float("nan")] * PROJECTIONS}))
+    assert (found.false, found.fitting) == (0, 0)
+
+
 def test_a_worker_that_goes_on_and_does_not_answer_is_silent(right: MadeUp):
     questions = [dataclasses.replace(right.questions[0], answer=None), *right.questions[1:]]
     found = audited(dataclasses.replace(right, questions=questions))

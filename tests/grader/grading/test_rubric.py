@@ -14,7 +14,7 @@ from grader.grading.evidence import Evidence, Missing
 from grader.grading.grade import Report, judge
 from grader.grading.rubric import PASS_NEEDS, RUBRIC
 from grader.run.hooks.grader_observer.log_format import PROJECTIONS
-from grader.run.worker_log import End, Worker
+from grader.run.worker_log import End, Update, Worker
 from tests.support.right_run import PROFILE, UPDATES, gradient, metrics, outside, right_run, run, workers
 
 
@@ -277,6 +277,18 @@ def test_gpus_are_shared_where_there_are_fewer_than_workers():
         assert ("device" not in unmet(result)) == met, devices
 
 
+def test_a_run_that_diverged_is_not_accused_of_invented_gradients():
+    def diverges(rank: int, update: Update) -> dict:
+        lost = [math.nan] * PROJECTIONS
+        return {"local": lost, "applied": lost, "loss": None} if update.update > 5 else {}
+
+    audit = Audit(asked=12, agreement=(0.0,) * 12, changes=(math.nan,) * 12)
+    missing = Missing("model.pt conv.weight holds numbers that are not finite; the training diverged")
+    result = judged(right_run(workers=workers(diverges), audit=audit, checkpoint=missing))
+    (row,) = [row for row in result.rows if row.id == "averaged"]
+    assert row.status == "met" and not result.passed
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e308, -1e308, 0.0])
 def test_absurd_numbers_are_judged_like_any_other(value: float):
     absurd = workers(
@@ -325,6 +337,13 @@ def test_a_worker_that_the_launcher_killed_is_not_taken_for_the_cause_of_the_fai
     assert last_error(failed + ended_by_launcher) == "Worker 3 said: KeyError: 'lr'"
     silent = "Process 3 exit with status code 1.\n"
     assert "by hand" in last_error(silent + ended_by_launcher)
+
+
+def test_a_worker_that_waited_and_was_killed_late_is_not_taken_for_a_killed_one():
+    shut = "HorovodInternalError: Horovod has been shut down."
+    log = f"[1]<stderr>:{shut}\n[2]<stderr>:{shut}\nProcess 1 exit with status code 1.\n"
+    told = last_error(log + "Process 2 exit with status code 137.\n")
+    assert told == "Workers 1, 2 still waited for the others when one of them ended."
 
 
 def test_a_killed_worker_is_named_even_if_the_others_ended_before_it():

@@ -26,7 +26,7 @@ for update in range(8):
     net(torch.ones(16, 4)).sum().backward()
     optimizer.step()
     optimizer.zero_grad()
-    time.sleep(0.2)  # as long as no gradient waits
+    time.sleep(1)  # as long as no gradient waits
     if update == 4:
         hvd.allreduce(torch.ones(()), name="loss")
 hvd.stop_timeline()

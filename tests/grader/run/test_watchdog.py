@@ -9,13 +9,21 @@ from grader.run.watchdog import Watchdog
 from grader.sandbox.run_paths import RunPaths
 
 
+def stands_in(paths: RunPaths, rank: int, file: str) -> None:
+    """Write that a worker's innermost call is in this file."""
+    paths.stack(rank).write_text(json.dumps([[file, 1, "load"], ["train.py", 9, "<module>"]]) + "\n")
+
+
 @pytest.fixture
 def check(tmp_path):
-    """Return what the watchdog says about a run for which the reference takes 100 s.
+    """Return what the watchdog says about a run for which the reference takes 100 s. All workers are in the program.
 
     The arguments are the seconds so far and the updates made: one number for all workers, or one per worker.
     """
-    RunPaths(tmp_path).observe.mkdir()
+    paths = RunPaths(tmp_path)
+    paths.observe.mkdir()
+    for rank in range(4):
+        stands_in(paths, rank, "train.py")
     watchdog = Watchdog(expected_seconds=100.0)
     outside = SimpleNamespace(running={0, 1, 2, 3})
 
@@ -35,11 +43,25 @@ def test_one_minute_may_pass_before_each_of_the_first_two_updates(check):
 
 
 def test_a_worker_that_compiles_its_network_has_five_minutes(check, tmp_path):
-    frames = [["/lib/torch/_inductor/codecache.py", 1, "load"], ["train.py", 9, "<module>"]]
-    RunPaths(tmp_path).stack(2).write_text(json.dumps(frames) + "\n")
+    stands_in(RunPaths(tmp_path), 2, "/lib/torch/_inductor/codecache.py")
     assert check(1, 0) is None
     assert check(299, 0) is None
     assert "no update for 301 s" in check(301, 0)
+
+
+def test_the_first_minute_begins_when_all_workers_have_imported_their_modules(check, tmp_path):
+    stands_in(RunPaths(tmp_path), 2, "<frozen importlib._bootstrap>")
+    assert check(200, 0) is None
+    stands_in(RunPaths(tmp_path), 2, "train.py")
+    assert check(259, 0) is None
+    assert "no update for 61 s" in check(261, 0)
+
+
+def test_imports_that_do_not_end_are_stopped_in_the_end(check, tmp_path):
+    stands_in(RunPaths(tmp_path), 2, "<frozen importlib._bootstrap>")
+    for seconds in (100, 200, 299):
+        assert check(seconds, 0) is None
+    assert "no update for 61 s" in check(360, 0)
 
 
 def test_a_run_with_fast_updates_is_stopped_after_20_s_without_one(check):

@@ -107,14 +107,14 @@ def test_a_worker_answers_at_its_end_until_there_are_no_more_questions(keeper: W
 
 
 def test_a_worker_waits_for_slow_questions_each_time_anew(keeper: WeightsKeeper, paths: RunPaths, monkeypatch):
-    monkeypatch.setattr(weights_keeper, "LINGER_SECONDS", 1.5)
+    monkeypatch.setattr(weights_keeper, "LINGER_SECONDS", 5)
     net = torch.nn.Linear(3, 2)
     for update in range(4):
         keeper.keep(update, list(net.parameters()))
     ending = threading.Thread(target=keeper.linger)
     ending.start()
     for number in range(3):
-        time.sleep(0.8)
+        time.sleep(2)
         write_whole(paths.challenges / question_file(1, number), f"{number + 1}")
     until((paths.observe / answer_file(1, 2)).exists, 20)
     (paths.challenges / DONE_FILE).touch()

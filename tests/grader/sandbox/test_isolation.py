@@ -110,6 +110,7 @@ def test_its_environment_holds_what_it_needs_and_nothing_of_ours(inside, monkeyp
     assert names - {"PWD", "OLDPWD", "SHLVL", "_"} == {
         "PATH", "HOME", "TMPDIR", "LANG", "OMP_NUM_THREADS", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE",
         "PYTHONPATH", "GRADER_OBSERVE", "HOROVOD_TIMELINE", "OMP_WAIT_POLICY",
+        "HOROVOD_GLOO_TIMEOUT_SECONDS",
         "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS",
     }  # fmt: skip
 
