@@ -20,8 +20,8 @@ START_SECONDS = 30  # the time that all workers need to load Python, PyTorch, Ho
 # A run hangs if no worker makes an update for this long, or for this share of the reference's time if that is longer.
 # An evaluation, or saving a checkpoint, may lie between two updates.
 MIN_PATIENCE_SECONDS, PATIENCE_SHARE = 20, 0.2
-# The patience begins when all workers have imported their modules, or after this time. Imports can take minutes on a busy
-# machine.
+# The patience begins when all workers have imported their modules, or after this time. On a busy machine, imports take
+# minutes.
 MAX_IMPORT_SECONDS = 300
 # Until the first updates are made, the patience is this many times as long: PyTorch chooses its kernels in them.
 FIRST_UPDATES, FIRST_UPDATES_FACTOR = 2, 3
