@@ -214,12 +214,13 @@ def squared_error(gradients: list[list[float]], batch: int) -> float:
 # experiment computes the gradient over all training images, and then the gradients of many batches. It draws their mean
 # squared distance, divided by $\lVert g \rVert^2$. At 1, the squared error is as large as the squared length of the
 # gradient itself.
-#
-# **What to look at:** does the line rise or fall? Is its slope the one of the formula, $-1$? At which batch size does
-# it cross 1?
 
 # %%
 networks = live("C03", device=device, seed=seed)["gradients"]
+
+# %% [markdown]
+# **What to look at:** does the line rise or fall? Is its slope the one of the formula, $-1$? At which batch size does
+# it cross 1?
 
 # %%
 result = saved("C03")

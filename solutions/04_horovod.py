@@ -105,7 +105,7 @@ print("\n".join(marked))
 # %% [markdown]
 # Find the line that answers each question. (A *shard* is a worker's part of the images.) Then open the answers.
 #
-# | question | section |
+# | question | explained in |
 # | --- | --- |
 # | Who am I? | MPI's words |
 # | Which device is mine? | A GPU each |
@@ -133,8 +133,8 @@ print("\n".join(marked))
 # way. The *shuffle* uses `args.seed` alone, so all workers cut up the same order.
 #
 # One line of Horovod's own list is missing: the learning rate, times the number of workers. The program is correct
-# without it. It changes how training converges, so it waits for notebooks 05 and 06. So does a schedule that counts
-# updates: with four workers an epoch has a quarter of them.
+# without it. It changes how training converges, so it waits for notebooks 05 and 06. Schedules wait for them, too. (A
+# schedule may count updates, and with four workers an epoch has a quarter of them.)
 #
 # ### Break the lines
 #
@@ -202,10 +202,14 @@ for arm, (run, *_) in result.runs.items():
 # In a **broadcast** one worker sends its weights to all others. The script needs it, because each worker has another
 # seed. (Would equal seeds do? That is Question 3.)
 #
+# <details><summary>What else must be broadcast after a restart?</summary>
+#
 # A **checkpoint** is a file with the state of a run. Often only rank 0 reads it after a restart. So broadcast the
 # optimizer's state and the number of the epoch as well. Momentum and Adam's averages are a memory of earlier gradients.
 # If only rank 0 has this memory, the same gradient makes different steps, and the networks drift apart. If only rank 0
 # knows the epoch, the workers use different shuffles, and rank 0 ends first. The lab (notebook 14) shows a restart.
+#
+# </details>
 #
 # ## Average or sum?
 #
@@ -265,8 +269,8 @@ for epoch in range(2):
 #
 # In *evaluation* each image must count exactly once. But ten images do not go into four equal shards. Two ways are
 # common. PyTorch's `DistributedSampler` fills up the shards with images from the start of the list. Or the shards stay
-# unequal, and one takes the mean of their accuracies. The network below gets 8 of 10 images right. **Guess:** will each
-# way print more than 0.8, or less?
+# unequal, and one takes the mean of their accuracies. The network below gets 8 of 10 images right. The first two are
+# wrong. **Guess:** will each way print more than 0.8, or less?
 
 # %%
 import numpy as np
@@ -417,8 +421,9 @@ lines = horovodrun(
 #
 # - In the *grey* part, nothing is exchanged yet. The worker makes the optimizer's step, fetches the next batch, and
 #   computes the forward pass and the start of the backward pass.
-# - A *thin* line waits. A hook has announced this gradient. The line ends when all workers have announced it. They find
-#   it by its **name** (`named_parameters=`), because another worker may finish its gradients in another order.
+# - A *thin* line waits. A hook has announced this gradient. It waits until all workers have announced it, and until the
+#   exchange before it has ended. The workers find it by its **name** (`named_parameters=`), because another worker may
+#   finish its gradients in another order.
 # - A *thick* line is an exchange. Thick lines that begin and end together travelled in one message. Horovod copies
 #   small tensors into one buffer for this. That is **tensor fusion**.
 # - At the *dashed* line the last gradient is announced. What comes after it is the tail.
@@ -429,8 +434,9 @@ from lessons.cells.plots.update import one_update, show_update
 show_update(one_update(trace))
 
 # %% [markdown]
-# Which of these is long tells you what to mend. Long thin lines mean that workers wait for each other. Long thick lines
-# mean that the network is the limit, or on one machine the processors.
+# Which of these is long tells you what to mend. Look first at the thick lines. If they follow each other without a gap,
+# the exchange is the limit: the network, or on one machine the processors. If there are gaps between them, and thin
+# lines beside the gaps, the workers wait for each other.
 #
 # <details><summary>What are these phases called in the file?</summary>
 #

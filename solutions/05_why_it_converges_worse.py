@@ -81,9 +81,19 @@ verdict()
 # they reach {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval, the
 # range in which the true difference probably lies: {{c04_gain_interval}}).
 #
-# So it is not (a): with equal updates, the same averaging ends higher. (These four workers have seen four times as many
-# images. The box below the next figure asks what that means.) Each worker had its own shard, so it is not (b). All
-# seeds agree, so it is not (d).
+# So it is not (a): with equal updates, the same averaging ends higher. Each worker had its own shard, so it is not (b).
+# All seeds agree, so it is not (d).
+#
+# <details><summary>Why are four workers even better than one at equal updates?</summary>
+#
+# There are two possible reasons. They have seen every image four times as often. And a gradient of more images has less
+# noise. Are four workers needed for such a result? A control run tells. It is the group *equal images* in the next
+# figure: **one** worker trains four times as long. Then it has seen every image as often as they have. It reaches
+# {{c04_longer}} %, which is {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). So with as
+# many images, one worker ends even higher. But it also makes four times as many updates. So these runs do not tell how
+# much of the four workers' gain comes from more passes over the images, and how much from less noise.
+#
+# </details>
 #
 # ### Was it a bad purchase?
 #
@@ -101,17 +111,6 @@ saved_c04 = saved("C04", verdict=False)
 # > **Takeaway.** In the same *time*, four workers are {{c04_time}} points ahead ({{c04_time_interval}}). In the same
 # > *epochs*, they are {{c04_loss}} points behind ({{c04_loss_interval}}), because they make a quarter of the updates.
 # > The rest of this course is about how each update can count for more.
-#
-# <details><summary>Why are four workers even better than one at equal updates?</summary>
-#
-# There are two possible reasons. They have seen every image four times as often. And a gradient of more images has less
-# noise. Are four workers needed for such a result? A control run tells. It is the group *equal images* in the figure:
-# **one** worker trains four times as long. Then it has seen every image as often as they have. It reaches
-# {{c04_longer}} %, which is {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). So with as
-# many images, one worker ends even higher. But it also makes four times as many updates. So these runs do not tell how
-# much of the four workers' gain comes from more passes over the images, and how much from less noise.
-#
-# </details>
 #
 # ### Three ways out
 #
@@ -240,34 +239,43 @@ show_valley()
 #
 # ### Where is the bend?
 #
-# By the theory, the bend is at the critical batch size. For this network we have three rough estimates:
+# By the theory, the bend is at the critical batch size. For this network and plain SGD we have three rough estimates:
 # {{c20_critical}} images from the rates above, and {{c28_critical}} and {{c28_noise}} from notebook 01. So it lies at
 # some tens to a hundred images, and not at a thousand. Among other problems, it differed by factors of ten and more
 # (Shallue et al. 2018, arXiv:1811.03600). So no number of GPUs is right for all problems.
 #
-# ### And for Adam?
+# **Predict with the formula.** Say that $\mathcal B$ is 80 images. Your global batch grows from 32 images to 512, which
+# is 16 times as many. How many times does the best rate grow? And from 1 image to 16?
+
+
+# %%
+def part_of_highest_rate(batch: int) -> float:
+    return 1 / (1 + 80 / batch)
+
+
+for small, large in ((32, 512), (1, 16)):
+    growth = part_of_highest_rate(large) / part_of_highest_rate(small)
+    print(f"from {small} to {large} images: the best rate grows {growth:.1f} times")
+
+# %% [markdown]
+# Beyond the bend, 16 times the batch allows only three times the rate. Far below it, the rate grows almost as much as
+# the batch. So take a rule as the place where your search begins. And scale *once*: some launchers and libraries
+# already multiply the rate for you.
 #
-# For Adam, the rule is another one: for $K$ times the batch, multiply the rate by $\sqrt K$. And its critical batch is
-# larger (Zhang and others 2019, arXiv:1907.04164). The three estimates of the bend are for plain SGD.
+# <details><summary>Does the same rule hold for Adam?</summary>
 #
-# <details><summary>Why only the square root for Adam?</summary>
-#
-# A run with four times the batch has only a quarter of the updates. So each update should go four times as far. Adam
-# divides each step by the usual size of the gradient. Suppose this size is mostly noise. The noise of a mean falls with
-# the square root of the batch. So with four times the batch, the size is half as large, and at the same rate Adam
-# already goes twice as far in the direction of the true gradient. We need four times as far, so we also double the
-# rate. Two is the square root of four. The rule stops working where there is little noise. (Malladi et al. 2022,
-# arXiv:2205.10287, derive this, and they change more than the rate.)
-#
-# </details>
+# No. For Adam, multiply the rate by $\sqrt K$ for $K$ times the batch. And its critical batch is larger (Zhang and
+# others 2019, arXiv:1907.04164). Why the square root? A run with four times the batch has only a quarter of the
+# updates. So each update should go four times as far. Adam divides each step by the usual size of the gradient. Suppose
+# this size is mostly noise. The noise of a mean falls with the square root of the batch. So with four times the batch,
+# the size is half as large, and at the same rate Adam already goes twice as far in the direction of the true gradient.
+# We need four times as far, so we also double the rate. Two is the square root of four. The rule stops working where
+# there is little noise. (Malladi et al. 2022, arXiv:2205.10287, derive this, and they change more than the rate.)
 #
 # The scripts of notebook 06 multiply Adam's rate by $K$, which is bolder. Notebook 06 tests this, with and without
 # **warmup**, in which the rate climbs slowly at the start.
 #
-# Take a rule as the place where your search begins. Shallue et al. 2018 searched the best rate in many problems. In
-# some of them, every rule was far off.
-#
-# And scale *once*. Some launchers and libraries already multiply the rate for you.
+# </details>
 #
 # <details><summary>Do large batches end in sharp minima?</summary>
 #
@@ -349,7 +357,7 @@ for size in (1, 4):
 # that of one worker, the **base rate**, and four times that rate, the *scaled rate*. People claim that "by epoch" ends
 # higher.
 #
-# **Guess first.** Is a rate that stays high too long always bad?
+# **Guess first.** Which of these four kinds of run ends highest?
 #
 # **What to look at:** on the left, the rates that the runs really used. On the right, which program ends higher, and
 # where one worker ends.
@@ -400,8 +408,8 @@ def compare_arms(a: list[float], b: list[float]) -> str:
 
 
 # %% [markdown]
-# Your function judges the first experiment. One worker is `a`, and several are `b`. Which two of the answers together show
-# that too few updates were the cause?
+# Your function judges the first experiment. One worker is `a`, and several are `b`. Which two of the answers together
+# show that too few updates were the cause?
 
 # %%
 found = saved_c04.runs
@@ -421,9 +429,9 @@ else:
 #
 # ## Six patients
 #
-# Now find the cause yourself. This is a made-up problem with 50,000 images, and a network of its own. The healthy program
-# runs on four workers with 64 images each. Its rate is 0.4, and it falls to 0.04 in epoch 4. It runs for 8 epochs,
-# counted from 0. All six patients end lower than the healthy program. This is what they print:
+# Now find the cause yourself. This is a made-up problem with 50,000 images, and a network of its own. The healthy
+# program runs on four workers with 64 images each. Its rate is 0.4, and it falls to 0.04 in epoch 4. It runs for 8
+# epochs, counted from 0. All six patients end lower than the healthy program. This is what they print:
 #
 # | | first images of workers 0 and 1 | images each | rate in epochs 0, 4 and 7 | best rate, by a search | runs |
 # | --- | --- | --- | --- | --- | --- |
@@ -470,7 +478,7 @@ treat("F")
 #    scaled rate was far too high. Add warmup (notebook 06).
 # 6. Compare your global batch with the critical batch size of your problem and your optimizer. Far beyond it, do not
 #    expect that a rate brings the accuracy back in the same epochs. Use a smaller batch, or train longer.
-# 7. Use several seeds, the last epoch, and test images. If the interval contains zero, you have not seen a difference.
+# 7. Use several seeds, the last epoch, and test images. Up to two standard errors, you have not seen a difference.
 #
 # ## Summary
 #

@@ -141,8 +141,9 @@ two = on_two_hosts()
 #
 # <details><summary>Can such a run get through a day without an interruption?</summary>
 #
-# Hardly. If interruptions come independently, $m$ on average, then none comes with the probability $e^{-m}$ (the Poisson
-# distribution). In three hours, one is expected: $e^{-1}$ is 37 %. In a day, eight are expected: $e^{-8}$ is 0.03 %.
+# Hardly. If interruptions come independently, $m$ on average, then none comes with the probability $e^{-m}$ (the
+# Poisson distribution). In three hours, one is expected: $e^{-1}$ is 37 %. In a day, eight are expected: $e^{-8}$ is
+# 0.03 %.
 #
 # </details>
 #
@@ -208,60 +209,18 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 #
 # ![](drawings/elastic_run.svg)
 #
-# **Read the drawing.** Which updates are made twice? Why does worker 2 end as well? How many images does update 7 use,
-# if each worker has 64? When do the new workers come in?
+# Horovod ends all workers of a host on which one has failed. So worker 2 ends, too. (The drawing has a commit after
+# every three updates. Our program has one after every ten.)
+#
+# **Read the drawing.** Which updates are made twice? How many images does update 7 use, if each worker has 64? When do
+# the new workers come in?
 #
 # <details><summary>Compare your answers</summary>
 #
-# Updates 4 and 5 are made twice, because the last commit was after update 3. Horovod ends all workers of a host on which
-# one has failed, so worker 2 ends, too. Update 7 uses 2 × 64 = 128 images, and update 3 used 256. The new workers come
-# in at a commit, because then no work is lost.
+# Updates 4 and 5 are made twice, because the last commit was after update 3. Update 7 uses 2 × 64 = 128 images, and
+# update 3 used 256. The new workers come in at a commit, because then no work is lost.
 #
 # </details>
-#
-# The state has three parts:
-#
-# - **The weights.** Without them, training would begin anew.
-# - **The optimizer's state.** Without it, the first steps would have a wrong length.
-# - **The images that are done in this epoch.** Without this list, some images would be used twice.
-#
-# After a failure, each worker gets a new rank, and `hvd.size()` is smaller. Rank 0 sends its state to all others, so a
-# new worker gets it, too. In the program, four things are new:
-#
-# - a **sampler**, which decides which images a worker takes next, and remembers those that are done;
-# - an object for the state, which is copied at each commit;
-# - a function that Horovod calls after each change of the workers, so that the sampler divides what is left;
-# - a mark on the training function, `@hvd.elastic.run`. It catches the error of the exchange, and calls the function
-#   again.
-#
-# Here are the important lines of `source_code/cifar_elastic.py`:
-#
-#     sampler = hvd.elastic.ElasticSampler(train)
-#     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)
-#     state.register_reset_callbacks([sampler.reset])
-#
-#     @hvd.elastic.run
-#     def train_all_epochs(state):      # is called again after each change of the workers
-#         while state.epoch < epochs:
-#             finish_epoch()            # makes the updates that are left in this epoch, and commits after every 10
-#             state.epoch += 1
-#             sampler.set_epoch(state.epoch)
-#             state.commit()
-#
-#     train_all_epochs(state)
-#
-# `finish_epoch()` is a training loop as before, with two more calls. `sampler.record_batch(...)` notes which images are
-# done. `state.commit()` keeps the state after every tenth update.
-#
-# The program is started in a new way:
-#
-#     horovodrun -np 4 --min-np 2 --max-np 4 --host-discovery-script source_code/answering_hosts.sh \
-#         --blacklist-cooldown-range 3 6 python source_code/cifar_elastic.py
-#
-# - The run begins with 4 workers. It goes on with at least 2, and never has more than 4.
-# - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker fails, Horovod bans its host: it puts it on a blacklist. Without the last option, the ban never ends.
-#   With it, the host may take part again after 3 to 6 seconds.
 #
 # The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
 # a worker on beta, without a warning (`kill -9`). This takes one to two minutes. **Before you run it, think:** four
@@ -284,12 +243,58 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 #
 #     rate = args.lr * warmup_factor(done, 3 * len(train), hvd.size())
 #
-# Here `done` counts the images since the run began. The sampler counts them, so a commit keeps the count.
+# Here `done` counts the images since the run began, and a commit keeps this count. It is the warmup of notebook 06.
+# Over three epochs, the rate climbs to `hvd.size()` times the base rate. With two workers the global batch is half as
+# large, so the rate climbs to twice the base rate only. It falls when beta is lost, and jumps up when beta is back.
+# Warmup should avoid such jumps. A more careful program would climb again in small steps.
 #
-# This is the warmup of notebook 06. Over three epochs, the rate climbs to `hvd.size()` times the base rate. With two
-# workers the global batch is half as large, so the rate climbs to twice the base rate only. It falls when beta is lost,
-# and jumps up when beta is back. Warmup should avoid such jumps. A more careful program would climb again in small
-# steps. The test accuracy may be lower in the epoch after the jump.
+# ### What is in the program
+#
+# A commit copies a state of three parts:
+#
+# - **The weights.** Without them, training would begin anew.
+# - **The optimizer's state.** Without it, the first steps would have a wrong length.
+# - **The images that are done in this epoch.** Without this list, some images would be used twice. A **sampler** keeps
+#   it. It also decides which images a worker takes next.
+#
+# Here are the important lines of `source_code/cifar_elastic.py`:
+#
+#     sampler = hvd.elastic.ElasticSampler(train)
+#     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)
+#     state.register_reset_callbacks([sampler.reset])   # after each change: divide the images that are left
+#
+#     def finish_epoch():                               # makes the updates that are left in this epoch
+#         for number, indices in enumerate(batches_of(sampler), start=1):
+#             ...                                       # one update, as in any training loop
+#             sampler.record_batch(number, len(indices))
+#             if number % 10 == 0:
+#                 state.commit()
+#
+#     @hvd.elastic.run                                  # after each change of the workers, call the function again
+#     def train_all_epochs(state):
+#         while state.epoch < epochs:
+#             finish_epoch()
+#             state.epoch += 1
+#             sampler.set_epoch(state.epoch)
+#             state.commit()
+#
+#     train_all_epochs(state)
+#
+# When a worker dies, the exchange fails in the others. `@hvd.elastic.run` catches this error, and goes back to the last
+# commit. Each worker gets a new rank, and `hvd.size()` is smaller. Rank 0 sends its state to all others, so a new
+# worker gets it, too.
+#
+# <details><summary>How is such a run started?</summary>
+#
+#     horovodrun -np 4 --min-np 2 --max-np 4 --host-discovery-script source_code/answering_hosts.sh \
+#         --blacklist-cooldown-range 3 6 python source_code/cifar_elastic.py
+#
+# - The run begins with 4 workers. It goes on with at least 2, and never has more than 4.
+# - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
+# - If one worker fails, Horovod bans its host: it puts it on a blacklist. Without the last option, the ban never ends.
+#   With it, the host may take part again after 3 to 6 seconds.
+#
+# </details>
 #
 # ### What does a failure cost?
 #
@@ -325,7 +330,7 @@ show_troubles()
 #   unlikely to fail. And still save checkpoints on disk.
 #
 # PyTorch's own launcher goes another way: it ends all workers, and starts them again from the last checkpoint on disk.
-# The lab of the next lesson, notebook 20, says how.
+# Notebook 20, the lab of notebook 10, says how.
 #
 # This is a good place for a pause. The next part needs nothing from the hosts alpha and beta.
 
@@ -388,7 +393,8 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 #
 # They train ResNet-50. A V100, a GPU of 2017, trains it with about 350 images a second (DLPerf 2020). Its gradient has
 # 102 MB. The drawing shows how long these bytes take on some links of today. An exchange takes nearly twice as long,
-# because each worker sends nearly twice the gradient.
+# because each worker sends nearly twice the gradient. For example, the bytes take 82 ms at 10 Gbit/s. So an exchange
+# takes about 160 ms, and at 60 % of this rate about 270 ms.
 #
 # ![](drawings/bandwidths.svg)
 #
@@ -440,7 +446,8 @@ HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 #
 # For example, 16 hosts with 8 GPUs each are 128 workers. In one ring, 2 x 127 messages come one after the other, and
 # each step waits for the slow links. In three steps, only 2 x 15 messages are slow. A host sends nearly twice the
-# gradient over its slow link in both cases. So this helps most if the gradient is small.
+# gradient over its slow link in both cases. So three steps save messages, and no bytes. They help most if the gradient
+# is small, because then the messages take most of the time.
 #
 # ### Stragglers
 #

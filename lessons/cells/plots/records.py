@@ -23,6 +23,6 @@ def show_records() -> None:
         figure,
         "Published times of one GPU and of six records, beside the time of the GPU divided by the processors. "
         f"{faster}.",
-        f"First to last: {faster}. What goes beyond the number comes from faster processors, half precision and "
-        "software.",
+        f"First to last: {faster}. The number of processors does not explain all of it. The rest comes from faster "
+        "processors, half precision and software.",
     )

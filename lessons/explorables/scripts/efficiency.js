@@ -34,11 +34,11 @@ const model = {
     { id: "spread", label: "workers differ by", value: "0.02", options: [["0", "0 %"], ["0.02", "2 %"], ["0.1", "10 %"]] },
   ],
   draw(state, data) {
-    const left = 56, right = WIDTH - 24, low = 246, high = 20, drawn = [];
+    const left = 56, right = WIDTH - 24, low = 246, high = 28, drawn = [];
     const x = (workers) => left + (Math.log2(workers) / 12) * (right - left), y = (share) => low - share * (low - high);
     for (const share of [0, 0.5, 1]) drawn.push(shapes.line([[left, y(share)], [right, y(share)]], "wire", 0.8), shapes.text(left - 8, y(share), words.percent(share), "ink small", "end"));
     for (const workers of [1, 4, 16, 64, 256, 1024, 4096]) drawn.push(shapes.text(x(workers), low + 18, workers, "ink small"));
-    drawn.push(shapes.text((left + right) / 2, low + 40, "workers", "muted small"));
+    drawn.push(shapes.text((left + right) / 2, low + 40, "workers", "muted small"), shapes.text(left + 8, high - 8, "share of its time in which a worker computes", "muted small", "start"));
     const counts = COUNTS.filter((workers) => state.scaling === "weak" || workers <= 2 ** state.power);
     drawn.push(shapes.line(counts.map((workers) => [x(workers), y(efficiency(workers, state, data))]), "line-gradient", 3));
     counts.forEach((workers) => drawn.push(shapes.dot(x(workers), y(efficiency(workers, state, data)), 4, "tint-gradient")));
@@ -51,7 +51,7 @@ const model = {
     return `Up to ${words.number(most)} workers compute for at least half of their time.${eight}`;
   },
   question: {
-    text: "VGG-16, 64 images for each worker, 2 %: which link keeps 64 workers above one half?",
+    text: "VGG-16, 64 images for each worker, workers that differ by 2 %: with which link do 64 workers compute for more than half of their time?",
     answers: ["only 25 Gbit/s and faster", "10 Gbit/s and faster", "1 Gbit/s and faster"],
     right: 0,
     why: "With 10 Gbit/s the exchange takes about three times as long as the backward pass, and most of it cannot be hidden.",
