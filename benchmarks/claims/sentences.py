@@ -211,7 +211,7 @@ def _c19(c19: ModuleType, runs: Runs) -> Said:
     slow, said = c19.speeds(runs, c19.DECODED, "in_turn")
     tiny = [c19.speeds(runs, c19.SMALL, way) for way in ("in_turn", "prefetched")]  # measured, and predicted
     return Said(
-        f"Decoding each image from a file makes training {100 * (1 - slow / whole):.0f} % slower, as the stages "
+        f"Decoding each image makes training {100 * (1 - slow / whole):.0f} % slower, as the stages "
         "predict. For a tiny network, the stages predict too high a rate.",
         slow < 0.9 * whole and abs(slow / said - 1) < 0.05 and all(rate < 0.95 * told for rate, told in tiny),
     )
