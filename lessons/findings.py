@@ -290,11 +290,11 @@ SENTENCES = (
     Sentence(LESSON_05, "All seeds agree, so it is not (d).", lambda: _falling(4, "epochs").high < 0),
     Sentence(LESSON_05, "points *more* than one worker reaches", lambda: _falling(4, "updates").low > 0),
     Sentence(
-        LESSON_05, "Why are four workers even better than one at equal updates?",
+        LESSON_05, "how much of the four workers' gain comes from",
         lambda: _falling(2, "updates").low > 0 and _falling(4, "updates").low > 0,
     ),
     Sentence(
-        LESSON_05, "So with as many images, one worker ends even higher.", lambda: c04.longer(runs("C04")).low > 0,
+        LESSON_05, "So four workers are not needed for such a result.", lambda: c04.longer(runs("C04")).low > 0,
     ),
     Sentence(LESSON_05, "In the same *time*, four workers are", lambda: _time().low > 0),
     Sentence(LESSON_05, "In the same *epochs*, they are", lambda: _falling(4, "epochs").high < 0),

@@ -136,6 +136,23 @@ print("\n".join(marked))
 # without it. It changes how training converges, so it waits for notebooks 05 and 06. Schedules wait for them, too. (A
 # schedule may count updates, and with four workers an epoch has a quarter of them.)
 #
+# ### An equal start
+#
+# All workers apply the same gradient, so all make the same step. Two networks that begin equal stay equal. Two that
+# begin apart stay apart.
+#
+# In a **broadcast** one worker sends its weights to all others. The script needs it, because each worker has another
+# seed. (Would equal seeds do? That is Question 3.)
+#
+# <details><summary>What else must be broadcast after a restart?</summary>
+#
+# A **checkpoint** is a file with the state of a run. Often only rank 0 reads it after a restart. So broadcast the
+# optimizer's state and the number of the epoch as well. Momentum and Adam's averages are a memory of earlier gradients.
+# If only rank 0 has this memory, the same gradient makes different steps, and the networks drift apart. If only rank 0
+# knows the epoch, the workers use different shuffles, and rank 0 ends first. The lab (notebook 14) shows a restart.
+#
+# </details>
+#
 # ### Break the lines
 #
 # `sabotage` puts a bug into `cifar_base.py`, and runs it on four workers for some seconds. The first bug: no
@@ -193,23 +210,6 @@ for arm, (run, *_) in result.runs.items():
 # In plain PyTorch the line is `torch.cuda.set_device(hvd.local_rank())`, before anything else touches a GPU. On a CPU
 # the same holds for cores. Four workers on two cores would start eight threads that fight each other. `use_device` ends
 # the fight: by `torch.set_num_threads` each worker gets its share, at least one.
-#
-# ## An equal start
-#
-# All workers apply the same gradient, so all make the same step. Two networks that begin equal stay equal. Two that
-# begin apart stay apart.
-#
-# In a **broadcast** one worker sends its weights to all others. The script needs it, because each worker has another
-# seed. (Would equal seeds do? That is Question 3.)
-#
-# <details><summary>What else must be broadcast after a restart?</summary>
-#
-# A **checkpoint** is a file with the state of a run. Often only rank 0 reads it after a restart. So broadcast the
-# optimizer's state and the number of the epoch as well. Momentum and Adam's averages are a memory of earlier gradients.
-# If only rank 0 has this memory, the same gradient makes different steps, and the networks drift apart. If only rank 0
-# knows the epoch, the workers use different shuffles, and rank 0 ends first. The lab (notebook 14) shows a restart.
-#
-# </details>
 #
 # ## Average or sum?
 #
@@ -434,7 +434,7 @@ from lessons.cells.plots.update import one_update, show_update
 show_update(one_update(trace))
 
 # %% [markdown]
-# Which of these is long tells you what to mend. Look first at the thick lines. If they follow each other without a gap,
+# This figure tells you what to mend. Look first at the thick lines. If they follow each other without a gap,
 # the exchange is the limit: the network, or on one machine the processors. If there are gaps between them, and thin
 # lines beside the gaps, the workers wait for each other.
 #
@@ -459,7 +459,7 @@ show_update(one_update(trace))
 # batch than yours.) On the right, one update of them: the exchange begins after the backward pass, or inside it.
 
 # %%
-result = saved("C26")
+result = saved("C26", verdict=False)
 
 # %% [markdown]
 # The theory has two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good

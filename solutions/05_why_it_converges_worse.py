@@ -84,16 +84,11 @@ verdict()
 # So it is not (a): with equal updates, the same averaging ends higher. Each worker had its own shard, so it is not (b).
 # All seeds agree, so it is not (d).
 #
-# <details><summary>Why are four workers even better than one at equal updates?</summary>
-#
-# There are two possible reasons. They have seen every image four times as often. And a gradient of more images has less
-# noise. Are four workers needed for such a result? A control run tells. It is the group *equal images* in the next
-# figure: **one** worker trains four times as long. Then it has seen every image as often as they have. It reaches
-# {{c04_longer}} %, which is {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). So with as
-# many images, one worker ends even higher. But it also makes four times as many updates. So these runs do not tell how
-# much of the four workers' gain comes from more passes over the images, and how much from less noise.
-#
-# </details>
+# Is that fair? With equal updates, the four workers have seen four times as many images. So we let **one** worker train
+# four times as long, too. Then it has seen every image as often as they have. It reaches {{c04_longer}} %, which is
+# {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). It also makes four times as many
+# updates. So four workers are not needed for such a result. These runs do not tell how much of the four workers' gain
+# comes from more passes over the images, and how much from the smaller noise of their gradients.
 #
 # ### Was it a bad purchase?
 #

@@ -280,9 +280,9 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 #
 #     train_all_epochs(state)
 #
-# When a worker dies, the exchange fails in the others. `@hvd.elastic.run` catches this error, and goes back to the last
-# commit. Each worker gets a new rank, and `hvd.size()` is smaller. Rank 0 sends its state to all others, so a new
-# worker gets it, too.
+# When a worker dies, the exchange fails in the others, often only after they have waited for 30 seconds.
+# `@hvd.elastic.run` catches this error, and goes back to the last commit. Each worker gets a new rank, and `hvd.size()`
+# is smaller. Rank 0 sends its state to all others, so a new worker gets it, too.
 #
 # <details><summary>How is such a run started?</summary>
 #
@@ -392,15 +392,13 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 # ### Back to the 64 GPUs
 #
 # They train ResNet-50. A V100, a GPU of 2017, trains it with about 350 images a second (DLPerf 2020). Its gradient has
-# 102 MB. The drawing shows how long these bytes take on some links of today. An exchange takes nearly twice as long,
-# because each worker sends nearly twice the gradient. For example, the bytes take 82 ms at 10 Gbit/s. So an exchange
-# takes about 160 ms, and at 60 % of this rate about 270 ms.
+# 102 MB. The cell below tries two links of that time. InfiniBand is a fast network for clusters. Ethernet is the common
+# one. It reaches only about 60 % of its rate, so we count 6 of its 10 Gbit/s. (We leave out the agreeing.)
 #
-# ![](drawings/bandwidths.svg)
+# How long does an exchange take with this Ethernet? 102 MB are 0.82 Gbit. At 6 Gbit/s they take 0.14 s. Each worker
+# sends nearly twice the gradient, so an exchange takes about 0.27 s.
 #
-# The cell tries two links of the V100's years. InfiniBand is a fast network for clusters. Ethernet is the common one.
-# It reaches only about 60 % of its rate, so we count 6 of its 10 Gbit/s. (We leave out the agreeing.) Each GPU computes
-# a batch of 64 images, or one of 256. **Guess:** in which of the four cases are 64 GPUs worth having?
+# Each GPU computes a batch of 64 images, or one of 256. **Guess:** in which of the four cases are 64 GPUs worth having?
 
 # %%
 from IPython.display import HTML
@@ -429,6 +427,10 @@ HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 # This gives a simple rule, if nothing overlaps. **First ask whether computing takes longer than sending twice the
 # gradient. If not, few GPUs are worth having. If so, the messages set the limit: they must fit into the time that is
 # left.**
+#
+# Links of today are faster, but not all of them. The drawing shows how long the same 102 MB take:
+#
+# ![](drawings/bandwidths.svg)
 #
 # <details><summary>Computing takes 100 ms, sending twice the gradient takes 60 ms, and a message takes 0.1 ms. How many
 # workers are worth having?</summary>
@@ -465,8 +467,8 @@ HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 # ### Your own cluster
 #
 # Choose a network, a link and a batch. How many workers are worth having? You can also choose when the exchange runs:
-# during the backward pass (notebook 04), or after it (as in the cell above). The last dial is for stragglers: it says
-# by how much the times of the workers differ.
+# during the backward pass (notebook 04), or after it (as in the cell above). The last dial is for workers that are
+# never equally fast: it says by how many per cent their times differ in each update.
 
 # %%
 from lessons import explore

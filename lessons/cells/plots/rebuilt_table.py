@@ -103,10 +103,10 @@ def lamb_beside_sgd(runs: Runs) -> None:
     """Show three comparisons of LAMB with SGD: with and without clipped gradients, and with LAMB's own rate."""
     sgd, clipped, lamb = (CHOSEN[name] for name in OPTIMIZERS)
     rows = [
-        (code(one), code(two), _change(runs, one, two).text(100, 1))
+        (code(one), _accuracy(runs, one), code(two), _accuracy(runs, two), _change(runs, one, two).text(100, 1))
         for one, two in ((sgd, lamb), (clipped, lamb), (clipped, "8-lamb"))
     ]
-    display(HTML(table(rows, ("from", "to", "change of test accuracy, points"))))
+    display(HTML(table(rows, ("from", "test accuracy, %", "to", "test accuracy, %", "change, points"))))
 
 
 def published_beside_rebuilt(runs: Runs) -> None:

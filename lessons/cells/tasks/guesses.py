@@ -71,12 +71,10 @@ def accuse(suspect: str | None) -> None:
 
 
 def verdict() -> None:
-    """Say what was found out about the suspect of lesson 00."""
+    """Say what was found out about the suspect of lesson 00, if the learner has named one there."""
     suspect = _kept().get(ACCUSED)
-    if suspect not in SUSPECTS:
-        display(HTML("<p>In notebook 00 you accused nobody.</p>"))
-        return
-    display(HTML(f"<p>In notebook 00 you suspected <strong>{suspect}</strong>. {SUSPECTS[suspect]}</p>"))
+    if suspect in SUSPECTS:
+        display(HTML(f"<p>In notebook 00 you suspected <strong>{suspect}</strong>. {SUSPECTS[suspect]}</p>"))
 
 
 def compare(name: str, guess: float | None) -> None:

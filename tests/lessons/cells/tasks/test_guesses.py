@@ -58,7 +58,7 @@ def test_at_the_end_all_guesses_are_shown_with_those_that_were_close(said: list[
 
 def test_the_suspect_of_the_first_lesson_is_kept_and_later_judged(said: list[str]):
     verdict()
-    assert "you accused nobody" in said[-1]
+    assert not said
     accuse(None)
     assert "nobody yet" in said[-1] and not guesses.KEPT.exists()
     accuse("the batch")
