@@ -417,6 +417,10 @@ SENTENCES = (
         LESSON_06, "On eight workers it ends lower than the script without any technique.",
         lambda: _c32_change("8-base", "8-lamb").high < 0,
     ),
+    Sentence(
+        LESSON_07, "Plain SGD is nearly as good at its lowest rate",
+        lambda: abs(np.subtract(*(c32.accuracies(runs("C32"), f"8-sgd-{rate}")[0] for rate in (0.025, 0.05)))) < 0.01,
+    ),
     Sentence(LESSON_07, "points are the price of missing updates.", lambda: _seen("naive", -1) and _seen("shards", 1)),
     Sentence(
         LESSON_07, "So the few updates are most of the reason.",

@@ -254,12 +254,13 @@ result = saved("C03")
 #
 # A step by a noisy gradient lowers the loss by less than a step by the gradient of all images. How much less? Take the
 # best rate for each batch size. At the border, where $B = \mathcal B$, a noisy step gains *half* of what a step without
-# noise gains. So a run needs twice as many steps. Here the border is at 500 images:
+# noise gains. So a run needs twice as many steps. Here the border is at 500 images. "Gains 1/5" means: a fifth of what
+# a step without noise gains.
 #
 # ![](drawings/step_gain.svg)
 #
-# With a batch of a quarter of the border, a run needs five times as many steps, and with four times the border only 1.25
-# times as many. In general, a run needs
+# With a batch of a quarter of the border, a run needs five times as many steps, and with four times the border only
+# 1.25 times as many. In general, a run needs
 #
 # - $1 + \mathcal B / B$ times the least number of updates. (Very large batches need the least number of updates.)
 # - $1 + B / \mathcal B$ times the least number of images. (Very small batches need the least number of images.)

@@ -422,8 +422,8 @@ lines = horovodrun(
 # - In the *grey* part, nothing is exchanged yet. The worker makes the optimizer's step, fetches the next batch, and
 #   computes the forward pass and the start of the backward pass.
 # - A *thin* line waits. A hook has announced this gradient. It waits until all workers have announced it, and until the
-#   exchange before it has ended. The workers find it by its **name** (`named_parameters=`), because another worker may
-#   finish its gradients in another order.
+#   exchange before it has ended. The workers find the gradient by its **name** (`named_parameters=`), because another
+#   worker may finish its gradients in another order.
 # - A *thick* line is an exchange. Thick lines that begin and end together travelled in one message. Horovod copies
 #   small tensors into one buffer for this. That is **tensor fusion**.
 # - At the *dashed* line the last gradient is announced. What comes after it is the tail.
@@ -436,7 +436,7 @@ show_update(one_update(trace))
 # %% [markdown]
 # This figure tells you what to mend. Look first at the thick lines. If they follow each other without a gap,
 # the exchange is the limit: the network, or on one machine the processors. If there are gaps between them, and thin
-# lines beside the gaps, the workers wait for each other.
+# lines beside the gaps, the workers wait for each other. In gaps without thin lines, they compute.
 #
 # <details><summary>What are these phases called in the file?</summary>
 #

@@ -253,9 +253,9 @@ for small, large in ((32, 512), (1, 16)):
     print(f"from {small} to {large} images: the best rate grows {growth:.1f} times")
 
 # %% [markdown]
-# Beyond the bend, 16 times the batch allows only three times the rate. Far below it, the rate grows almost as much as
-# the batch. So take a rule as the place where your search begins. And scale *once*: some launchers and libraries
-# already multiply the rate for you.
+# Across the bend, 16 times the batch allows only about three times the rate. Far below the bend, the rate grows almost
+# as much as the batch. So take a rule as the place where your search begins. And scale *once*: some launchers and
+# libraries already multiply the rate for you.
 #
 # <details><summary>Does the same rule hold for Adam?</summary>
 #
@@ -419,15 +419,18 @@ else:
     print("only one seed has been saved so far, and one run of an arm has no spread")
 
 # %% [markdown]
+# The two answers for four workers: at equal epochs they end lower, and at equal updates higher. Only the number of
+# updates has changed this.
+#
 # Your rule is made for many seeds. With only five, it says "higher" a little too easily. The 95 % intervals of this
 # notebook are more exact. If the two disagree, believe the intervals.
 #
 # ## Six patients
 #
 # Now find the cause yourself. This is a made-up problem with 50,000 images, and a network of its own. The healthy
-# program runs on four workers with 64 images each. Its rate is 0.4, and it falls to 0.04 in epoch 4. It runs for 8
-# epochs, counted from 0. All six patients end lower than the healthy program. A search has found 0.4 as the best rate
-# of every one of them. This is what they print:
+# program runs on four workers with 64 images each. Its rate is 0.4, four times that of one worker, and it falls to 0.04
+# in epoch 4. It runs for 8 epochs, counted from 0. All six patients end lower than the healthy program. A search has
+# found 0.4 as the best rate of every one of them. This is what they print:
 #
 # | | first images of workers 0 and 1 | images each | rate in epochs 0, 4 and 7 | runs |
 # | --- | --- | --- | --- | --- |

@@ -273,7 +273,7 @@ rebuilt_table.lamb_beside_sgd(runs)
 #   network are large, and SGD's step grows with the gradient. LAMB's step is always a share of each layer's weights.
 # - **The last row: "SGD is far better than LAMB."** But nobody searched this LAMB's rate. It ends at {{c32_lamb}} %,
 #   below the {{c32_base}} % of eight workers with shards and no technique at all. Its rate stays high until the end,
-#   and a run needs low rates at its end (notebook 06).
+#   so it does not settle (notebook 06).
 # - **The second row is the fairest of the three:** both are tuned, and SGD is clipped. LAMB reaches {{c32_lamb_tuned}}
 #   %, and SGD reaches {{c32_clipped}} %.
 #
@@ -288,7 +288,7 @@ rebuilt_table.arms(runs, tuned=True)
 
 # %% [markdown]
 # As a referee, you should ask whether four rates are enough. Plain SGD is nearly as good at its lowest rate as at the
-# chosen one. So a rate between them, or below, may be a little better.
+# chosen one (one run each). So a rate between them, or below, may be a little better.
 #
 # <details><summary>Would SGD win if more of its settings were tuned?</summary>
 #
@@ -306,6 +306,8 @@ rebuilt_table.arms(runs, tuned=True)
 # searched rate and a decay, and the one worker had neither.
 #
 # </details>
+#
+# All numbers of these runs, and how to repeat them:
 
 # %%
 _ = saved("C32", verdict=False, figure=False)

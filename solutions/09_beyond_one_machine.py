@@ -257,7 +257,7 @@ elastic = on_two_hosts("a worker is killed", seed=seed)
 # - **The images that are done in this epoch.** Without this list, some images would be used twice. A **sampler** keeps
 #   it. It also decides which images a worker takes next.
 #
-# Here are the important lines of `source_code/cifar_elastic.py`:
+# Here are the important lines of `source_code/cifar_elastic.py`, a little shortened:
 #
 #     sampler = hvd.elastic.ElasticSampler(train)
 #     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)

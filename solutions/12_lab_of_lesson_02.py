@@ -36,8 +36,8 @@ train, test = data.load(limit=images)
 # %% [markdown]
 # ## Should a lower loss not mean a higher accuracy?
 #
-# You see the printed loss fall, and you expect the accuracy to rise. Here are two made-up networks, with two classes and
-# five images. **Guess:** which has the lower loss, and which is right more often?
+# You see the printed loss fall, and you expect the accuracy to rise. Here are two made-up networks, with two classes
+# and five images. **Guess:** which has the lower loss, and which is right more often?
 
 # %%
 modest = torch.tensor([0.60, 0.55, 0.60, 0.40, 0.45])  # probability of the right class; two classes

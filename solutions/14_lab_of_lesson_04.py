@@ -60,7 +60,7 @@ rows = sabotage(bug, my_guess)
 
 # %% [markdown]
 # Try other bugs. With "sum for mean" no row fails, but the program is still wrong. With "rank 0 asks alone" the program
-# hangs. By default Horovod only warns, after a minute. We told it to end such a run after ten seconds. Its message
+# hangs. By default Horovod only warns, after a minute. We told it to end such a run after twenty seconds. Its message
 # names the tensors, and the ranks that have not announced them.
 
 # %%

@@ -12,8 +12,8 @@ UNEVEN = "All workers must make the same number of updates: give each equally ma
 LAUNCHERS_OWN = ("Traceback", "Terminated", "During handling")  # such lines do not say what went wrong
 # What the other workers say when one has ended or failed.
 CONSEQUENCES = re.compile(
-    r"Horovod has been shut down|Connection (reset|closed) by peer|Broken pipe|Socket closed|Timed out waiting"
-    r"|Application timeout caused pair closure"
+    r"Horovod has been shut down|Connection (reset|closed) by peer|: Broken pipe|Socket closed"
+    r"|Timed out waiting \d+ms|Application timeout caused pair closure"
 )
 ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 PLACE = re.compile(r'\s+File "([^"]+)", line (\d+)')
@@ -56,10 +56,12 @@ def _killed(log: str, silent: set[int]) -> str | None:
 
     The launcher ends the remaining workers after the first has failed. After 5 seconds it kills those that are left.
     So the first worker that the launcher names counts. If the others report only consequences, the workers that were
-    `silent` count as well.
+    `silent` count as well, unless a silent one ended first: then that one is the cause.
     """
     exited = EXITED.findall(log)
-    relevant = [*exited[:1], *((rank, status) for rank, status in exited if int(rank) in silent)]
+    relevant = exited[:1]
+    if exited and int(exited[0][0]) not in silent:
+        relevant += [(rank, status) for rank, status in exited if int(rank) in silent]
     return next((rank for rank, status in relevant if status in SIGNALLED), None)
 
 

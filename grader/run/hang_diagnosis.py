@@ -74,8 +74,11 @@ def compiling(paths: RunPaths) -> bool:
 
 
 def starting(paths: RunPaths, running: set[int]) -> bool:
-    """Return whether one of the `running` ranks has not begun, or still imports its modules, by its last stack."""
-    stacks = [_last_stack(paths, rank) for rank in running]
+    """Return whether one of the `running` ranks has not begun, or still imports its modules, by its last stack.
+
+    This is also true while no worker has been seen.
+    """
+    stacks = [_last_stack(paths, rank) for rank in range(WORKERS) if rank in running]
     return not stacks or any(not stack or any(frame.file.startswith(IMPORT) for frame in stack) for stack in stacks)
 
 

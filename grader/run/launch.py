@@ -81,7 +81,7 @@ def run(paths: RunPaths, profile: Profile, seed: int, isolation: type[Isolation]
         if isolated.written != paths:
             _bring_out(isolated.written, paths)
     reader.join(timeout=5)
-    if status == 0:
+    if status is not None:
         stopped = None  # it has ended by itself while the watchdog decided
     return Run(status, seconds, stopped, outside, isolated.description, asking.questions)
 

@@ -18,7 +18,7 @@ WRITTEN = inotify_simple.flags.CLOSE_WRITE | inotify_simple.flags.MOVED_TO
 # The kernel merges equal events in a row. Events of opening and modifying a file keep two writes of it apart.
 LOOK_FOR = WRITTEN | inotify_simple.flags.OPEN | inotify_simple.flags.MODIFY
 PROCESS_TABLE_EVERY = 4  # The processes are looked at in every fourth sample: this costs time that the run needs.
-MAX_LOOK_SECONDS = 1  # A look at the processes ends after this time, however many there are.
+MAX_LOOK_SECONDS = 1  # A look at the listed processes ends after this time, however many there are.
 READ_MILLISECONDS = 200  # the time to wait for events before looking whether the run has ended
 JOIN_SECONDS = 5  # the time to wait for the thread's end, which comes after at most one read
 

@@ -56,10 +56,14 @@ class Watchdog:
     """
 
     def __init__(self, expected_seconds: float):
-        """`expected_seconds` is how long the reference takes on this machine: see `reference_seconds`."""
+        """`expected_seconds` is how long the reference takes on this machine: see `reference_seconds`.
+
+        The time that all workers need to import their modules is not counted.
+        """
         self.limit_seconds = LIMIT_FACTOR * expected_seconds
         self.patience_seconds = max(MIN_PATIENCE_SECONDS, PATIENCE_SHARE * expected_seconds)
         self.updates, self.last_update_at, self.longest_wait = [0] * WORKERS, 0.0, 0.0
+        self.imported_at = 0.0
         self.connected: bool | None = None
 
     def check(self, seconds: float, updates: list[int], outside: OutsideView, paths: RunPaths) -> str | None:
@@ -71,11 +75,11 @@ class Watchdog:
             self.longest_wait = max(self.longest_wait, seconds - self.last_update_at) if any(self.updates) else 0.0
             self.updates, self.last_update_at = updates, seconds
         if not any(updates) and seconds < MAX_IMPORT_SECONDS and hang_diagnosis.starting(paths, outside.running):
-            self.last_update_at = seconds
+            self.last_update_at = self.imported_at = seconds
         waited = seconds - self.last_update_at
         if waited > self._patience() and (waited > COMPILING_SECONDS or not hang_diagnosis.compiling(paths)):
             return hang_diagnosis.describe(waited, updates, outside.running, paths)
-        if seconds > self.limit_seconds:
+        if seconds - self.imported_at > self.limit_seconds:
             return (
                 f"Stopped after {seconds:.0f} s, {LIMIT_FACTOR} times what the reference takes on this machine. "
                 f"Updates by worker: {', '.join(map(str, updates))}. Does every worker use all images?"

@@ -12,7 +12,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-ANSWER_SECONDS = 10  # A host is asked twice. If it has not answered by then, it is taken for one that is away.
+ANSWER_SECONDS = 10  # for one question; a host that misses two of them is taken for one that is away
 NOT_CONNECTED = 255  # ssh's own exit status if it did not reach the host
 CHECK_SECONDS = 60  # A host may need this long to load PyTorch and to read the data.
 
@@ -59,7 +59,7 @@ def unreachable(host: str) -> str:
     try:
         done = _first_answer(host)
     except subprocess.TimeoutExpired:
-        return f"{host} does not answer within {ANSWER_SECONDS} s. Is it on, and is its cable in?"
+        return f"{host} does not answer within {2 * ANSWER_SECONDS} s. Is it on, and is its cable in?"
     if done.returncode == 0:
         return ""
     told = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else f"ssh ended with {done.returncode}"

@@ -13,7 +13,7 @@ from cluster import check_hosts
 from cluster.errors import ClusterError
 
 EXITED = re.compile(r"Process (\d+) exit with status code (\d+)\.")
-LOST = 255  # ssh ends with this status if it loses its host. A killed program of a remote host gives it as well.
+LOST = check_hosts.NOT_CONNECTED  # A killed program of a remote host gives this status as well.
 
 
 def read_hosts(text: str) -> dict[str, int]:

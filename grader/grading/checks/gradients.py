@@ -34,8 +34,7 @@ def averaged(evidence: Evidence) -> Finding:
         seen = f"Horovod connects {' or '.join(map(str, sizes))} of {WORKERS} workers: {WORKERS} separate networks"
         return Finding(0, seen, "Call hvd.init() first, then wrap the optimizer in hvd.DistributedOptimizer.")
     applied = _exchanged(evidence) or _at_work(evidence) or _applied(evidence)
-    audited = applied.share == 1 and not _diverged(evidence)  # no gradient can be compared with one that is not finite
-    return (_invented(evidence) if audited else None) or applied
+    return (_invented(evidence) if applied.share == 1 else None) or applied
 
 
 def _exchanged(evidence: Evidence) -> Finding | None:
@@ -110,6 +109,8 @@ def _invented(evidence: Evidence) -> Finding | None:
     if audit.false or audit.silent > MAX_SILENT * audit.asked:
         seen = f"asked at {audit.asked} updates for the weights; {audit.false} wrong answers, {audit.silent} missing"
         return Finding(0, seen, "Leave the observer, its files and its lines alone.")
+    if _diverged(evidence):
+        return None  # no gradient can be compared with one that is not finite
     if audit.computed < MIN_AUDITED and evidence.run.status == 0:
         seen = f"the gradients of {audit.computed} updates could be computed again, of {MIN_AUDITED} that are needed"
         named = any(update.images for worker in evidence.workers for update in worker.updates)

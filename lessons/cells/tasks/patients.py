@@ -23,8 +23,8 @@ FOUND = {
         "one worker. The line that gives each worker a shard is missing.",
     },
     "B": {
-        "schedule": "In epoch 4 the rate is as high as at the start. The schedule waits for update 3,128, which is the "
-        "fourth epoch of one worker. Four workers make 196 updates in an epoch. So they reach it in epoch 15, and "
+        "schedule": "In epoch 4 the rate is as high as at the start. The schedule waits for update 3,128, where "
+        "epoch 4 of one worker begins. Four workers make 196 updates in an epoch. So they reach it in epoch 15, and "
         "the run ends before.",
     },
     "C": {

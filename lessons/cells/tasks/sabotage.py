@@ -69,8 +69,8 @@ BUGS = {
     "rank 0 asks alone": Bug(
         "correct = hvd.allreduce(correct, op=hvd.Sum)",
         "correct = hvd.allreduce(correct, op=hvd.Sum) if hvd.rank() == 0 else correct",
-        "Rank 0 waits for the others, and they wait for it in the next exchange. Without our limit of ten seconds, the "
-        "program would wait for ever. Horovod's message names the tensors and the ranks that are missing.",
+        "Rank 0 waits for the others, and they wait for it in the next exchange. Without our limit of twenty seconds, "
+        "the program would wait for ever. Horovod's message names the tensors and the ranks that are missing.",
     ),
 }  # fmt: skip
 PATIENTS = ("one order for all epochs", "mean of the counts", "no averaging", "sum for mean")

@@ -57,6 +57,21 @@ def test_the_first_minute_begins_when_all_workers_have_imported_their_modules(ch
     assert "no update for 61 s" in check(261, 0)
 
 
+def test_slow_imports_do_not_count_as_training_time(check, tmp_path):
+    stands_in(RunPaths(tmp_path), 2, "<frozen importlib._bootstrap>")
+    assert check(290, 0) is None
+    stands_in(RunPaths(tmp_path), 2, "train.py")
+    for number in range(1, 10):
+        assert check(290 + 50 * number, number) is None
+    assert "Stopped after 800 s" in check(800, 10)
+
+
+def test_before_any_worker_is_seen_nothing_hangs(tmp_path):
+    RunPaths(tmp_path).observe.mkdir()
+    nobody = SimpleNamespace(running=set())
+    assert Watchdog(expected_seconds=100.0).check(200, [0] * 4, nobody, RunPaths(tmp_path)) is None
+
+
 def test_imports_that_do_not_end_are_stopped_in_the_end(check, tmp_path):
     stands_in(RunPaths(tmp_path), 2, "<frozen importlib._bootstrap>")
     for seconds in (100, 200, 299):
