@@ -205,7 +205,7 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 #
 # **Elastic** training goes on without the dead worker. After every few updates, each worker copies its state into
 # memory. This is called a **commit**. When a worker dies, the exchange fails in the others. They go back to the last
-# commit, and continue without it. Here worker 3 is killed during update 6:
+# commit, and go on from there. Here worker 3 is killed during update 6:
 #
 # ![](drawings/elastic_run.svg)
 #

@@ -33,14 +33,16 @@ class Lane:
 
     def __init__(self, path: Path):
         self.process, self.updates, self.loss = os.getpid(), 0, math.nan
-        path.write_bytes(LAYOUT.pack(self.process, 0, 0, math.nan, time.time()))
+        path.write_bytes(self._state("starting"))  # whole from the first moment on, because a view may read it at once
         with path.open("r+b") as file:
             self.memory = mmap.mmap(file.fileno(), LAYOUT.size)
-        self.tell("starting")
+
+    def _state(self, doing: str) -> bytes:
+        return LAYOUT.pack(self.process, DOING.index(doing), self.updates, self.loss, time.time())
 
     def tell(self, doing: str) -> None:
         """Say what the worker does from now on, in a word of DOING."""
-        LAYOUT.pack_into(self.memory, 0, self.process, DOING.index(doing), self.updates, self.loss, time.time())
+        self.memory[:] = self._state(doing)
 
     def updated(self, loss: float) -> None:
         """Say that an update has been made, with its loss."""
