@@ -55,6 +55,7 @@ print(program.read_text())
 # | do | do not | because |
 # | --- | --- | --- |
 # | take images by `batches(...)`, as the starter does | index the tensors yourself | so the grader sees which images a worker used |
+# | give the network images that `normalise(...)` has made, as the starter does | scale them in another way | the grader tests `model.pt` with such images |
 # | change weights by `step()` of a `torch.optim` optimizer, after `loss.backward()` | change them by hand | so it sees your updates (`cifar.lamb.Lamb` is such an optimizer, too) |
 # | write files by `cifar.training`, as the starter does | write them on every worker | two workers that write one file destroy it |
 # | keep the network, `ResNet9(width=16)` | take another one | the file `model.pt` must fit |

@@ -25,7 +25,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from grader.common.contract import NETWORK_WIDTH, WORKERS
 from grader.grading.gradient_analysis import cosine, usable
 from grader.run.challenger import Question
-from grader.run.hooks.grader_observer.log_format import PROJECTIONS
+from grader.run.hooks.grader_observer.log_format import FROZEN, PROJECTIONS
 from grader.run.worker_log import Worker
 from grader.sandbox import run_in_sandbox
 from grader.sandbox.isolation import Isolation
@@ -48,7 +48,8 @@ class Audit:
 
     There is a number for each other question. `agreement` has the cosine between claimed and computed gradients, after
     what the workers have in common is taken out of each. `changes` has the cosine between the change of the weights and
-    the computed gradients. `failure` says why, if these could not be computed.
+    the computed gradients. `lengths` has the length of the claimed gradients, divided by that of the computed ones.
+    `failure` says why, if these could not be computed.
     """
 
     asked: int = 0
@@ -57,6 +58,7 @@ class Audit:
     unclear: int = 0
     agreement: tuple[float, ...] = ()
     changes: tuple[float, ...] = ()
+    lengths: tuple[float, ...] = ()
     failure: str = ""
 
     @property
@@ -123,7 +125,8 @@ def _compute(
     except run_in_sandbox.NoAnswerError as error:
         return replace(counts, failure=str(error))
     agreement = tuple(_agreement(task.question, result) for task, result in zip(clear, found, strict=True))
-    return replace(counts, agreement=agreement, changes=tuple(result.change for result in found))
+    lengths = tuple(_length(task.question, result) for task, result in zip(clear, found, strict=True))
+    return replace(counts, agreement=agreement, changes=tuple(result.change for result in found), lengths=lengths)
 
 
 def _went_on(worker: Worker, question: Question) -> bool:
@@ -163,22 +166,33 @@ def images_as_noted(worker: Worker) -> list[list[int]]:
 
 
 def images_fetched_ahead(worker: Worker) -> list[list[int]]:
-    """Return the images that each update used, if a program fetches its batches before it needs them."""
+    """Return the images that each update used, if a program fetches its batches before it needs them.
+
+    An update uses as many batches as there are for each update on average.
+    """
     used, waiting = [], deque()
+    each = max(1, round(sum(update.calls for update in worker.updates) / max(1, len(worker.updates))))
     for update in worker.updates:
         size = math.ceil(len(update.images) / max(1, update.calls))
         waiting.extend(update.images[size * number :][:size] for number in range(update.calls))
-        used.append(waiting.popleft() if waiting else [])
+        batches = [waiting.popleft() for _ in range(min(each, len(waiting)))]
+        used.append([image for batch in batches for image in batch])
     return used
 
 
 def _can_be_computed(task: Task, images: int) -> bool:
     """Return whether the lines name images and projections that a gradient can be computed of."""
     return all(
-        line.network and line.local and len(line.local) == PROJECTIONS and 1 < len(used) <= MAX_IMAGES
-        and max(used) < images
+        _is_a_network(line.network or []) and line.local and len(line.local) == PROJECTIONS
+        and 1 < len(used) <= MAX_IMAGES and max(used) < images
         for line, used in zip(task.question.lines, task.images, strict=True)
     )  # fmt: skip
+
+
+def _is_a_network(numbers: Sequence[int]) -> bool:
+    """Return whether these can be the numbers of a network's parameters: all differ, and most are not frozen."""
+    trained = [number for number in numbers if number != FROZEN]
+    return len(trained) > len(numbers) / 2 and len(set(trained)) == len(trained)
 
 
 def _recompute(tasks: Sequence[Task], train: np.ndarray, isolation: type[Isolation]) -> list[Recomputed]:
@@ -220,6 +234,12 @@ def _agreement(question: Question, result: Recomputed) -> float:
         claimed = _across(question.lines[question.worker].local, mean)
         computed = _across(result.gradients[question.worker], mean)
     return cosine(claimed, computed) if usable(claimed) and usable(computed) else 0.0
+
+
+def _length(question: Question, result: Recomputed) -> float:
+    """Return the length of the claimed gradient of the worker that was asked, divided by that of the computed one."""
+    computed = math.hypot(*result.gradients[question.worker])
+    return math.hypot(*question.lines[question.worker].local) / computed if computed else 0.0
 
 
 def _centred(gradients: list[list[float]]) -> list[float]:

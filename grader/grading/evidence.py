@@ -35,8 +35,8 @@ class Evidence:
     """The evidence is what was seen from outside, the workers' logs, and measurements of the files that the run left.
 
     `audit` is what the questions to the workers have shown. `visible_images` is the number of test images that the run
-    could read. `gpus` is the number of GPUs that it could use. `log` is what the workers printed. `timeline` is the
-    file that Horovod wrote.
+    could read, and `secret_images` is that of the others. `gpus` is the number of GPUs that it could use. `log` is what
+    the workers printed. `timeline` is the file that Horovod wrote.
     """
 
     profile: Profile
@@ -46,6 +46,7 @@ class Evidence:
     metrics: list[Metrics] | Missing
     checkpoint: Measured | Missing
     visible_images: int
+    secret_images: int = 0
     audit: Audit = field(default_factory=Audit)
     gpus: int = 0
     timeline: bytes = field(default=b"", repr=False)
@@ -75,6 +76,7 @@ def gather(paths: RunPaths, profile: Profile, run: Run, data: Rekeyed, isolation
         metrics=_or_missing(lambda: checkpoint.read_metrics(paths.output / METRICS)),
         checkpoint=_or_missing(lambda: checkpoint.measure(paths.output / CHECKPOINT, data, isolation)),
         visible_images=len(data.visible),
+        secret_images=len(data.secret),
         gpus=torch.cuda.device_count(),
         timeline=_or_missing(lambda: untrusted.read(paths.timeline, MAX_TIMELINE_BYTES)) or b"",
     )

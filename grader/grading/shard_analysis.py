@@ -1,6 +1,8 @@
 """Finds out from the workers' logs how they divided the training images among themselves."""
 
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
 from grader.run.worker_log import Worker
 
@@ -71,7 +73,14 @@ def fetched_with_test_images(workers: list[Worker]) -> float:
     )  # fmt: skip
 
 
-def same_order(worker: Worker, count: int) -> bool:
-    """Return whether a worker used its images in the same order in its first two of `count` epochs."""
-    images = worker.images()
-    return count > 1 and _part(images, 0, count) == _part(images, 1, count)
+def kept_order(worker: Worker, count: int) -> float:
+    """Return how much of a worker's order stays the same from one of `count` epochs to the next, from 0 to 1.
+
+    This is the share of images that follow each other in both epochs. The median of all epochs counts. It is 1 also if
+    the epochs only begin at different places of one order.
+    """
+    images, shares = worker.images(), []
+    neighbours = ({frozenset(pair) for pair in pairwise(_part(images, number, count))} for number in range(count))
+    for before, after in pairwise(neighbours):
+        shares.append(len(before & after) / max(1, len(after)))
+    return median(shares) if shares else 0.0

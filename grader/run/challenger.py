@@ -62,6 +62,11 @@ def name_network(challenges: Path) -> None:
     (challenges / NETWORK_FILE).write_text(json.dumps(shapes))
 
 
+def network_bytes() -> int:
+    """Return the size of the assignment's weights, as float32 numbers."""
+    return 4 * sum(parameter.numel() for parameter in ResNet9(NETWORK_WIDTH).parameters())
+
+
 def draw_updates(updates: int, chance: random.Random) -> list[int]:
     """Draw at which updates to ask, in their order: one from each of `QUESTIONS` stretches of equal length.
 
@@ -87,7 +92,7 @@ class Challenger:
         self.chance = random.SystemRandom()
         self.pending = draw_updates(updates, self.chance)
         self.questions: list[Question] = []
-        self.answer_bytes = 2 * 4 * sum(parameter.numel() for parameter in ResNet9(NETWORK_WIDTH).parameters())
+        self.answer_bytes = 2 * network_bytes()
         self.closing = threading.Event()
         self.failure: OSError | None = None
         self.thread = threading.Thread(target=self._watch, daemon=True)

@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter
 
 from grader.common import untrusted
 from grader.common.contract import MAX_WORKER_LOG_BYTES
-from grader.run.hooks.grader_observer.log_format import End, First, Update
+from grader.run.hooks.grader_observer.log_format import FROZEN, End, First, Update
 
 MAX_DEVICE_LENGTH, MAX_OPTIMIZER_LENGTH = 40, 80  # characters; PyTorch's own names are shorter
 MAX_LINE_BYTES = 65536  # of the last line, which is read while the run goes on
@@ -29,7 +29,7 @@ def _plausible(line: First | Update | End) -> bool:
             return names and line.bytes >= 0 and line.size >= 1 and _short(line.commitment)
         case Update():
             positive = line.update >= 1 and min(line.calls, line.test_images) >= 0 and min(line.images, default=0) >= 0
-            return positive and min(line.network or [0]) >= 0 and _short(line.commitment)
+            return positive and min(line.network or [0]) >= FROZEN and _short(line.commitment)
         case End():
             return line.end >= 0
 

@@ -1,6 +1,7 @@
 """Names the lines of a program that an instructor may want to read. They cost no points, and nothing is executed.
 
 A program that looks into the memory, starts or ends processes, or names the grader's own files may have a good reason.
+So may one that takes images from a split without `batch`, which is how the grader sees them.
 """
 
 import ast
@@ -18,6 +19,7 @@ ATTRIBUTES = {
 }  # by module
 CALLS = {"__import__", "compile", "eval", "exec"}
 TEXTS = ("/proc", "GRADER_", "challenges", "grader_observer")
+OF_A_SPLIT, DESCRIBES = {"images", "labels"}, {"device", "dtype", "shape"}
 
 
 def worth_a_look(folder: Path) -> list[str]:
@@ -39,9 +41,28 @@ def _numbers(text: str) -> Iterator[int]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     usual = {id(environment) for node in nodes if (environment := _environment_of_one_variable(node))}
+    usual |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in DESCRIBES}
+    splits = {name for node in nodes for name in _splits(node)}
     for node in nodes:
-        if id(node) not in usual and _is_worth_a_look(node):
+        if id(node) not in usual and (_is_worth_a_look(node) or _takes_images(node, splits)):
             yield node.lineno
+
+
+def _splits(node: ast.AST) -> list[str]:
+    """The names in `train, test = load(...)`."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Tuple(elts=names)], value=ast.Call(func=ast.Name(id="load") | ast.Attribute(attr="load"))
+        ):
+            return [name.id for name in names if isinstance(name, ast.Name)]
+    return []
+
+
+def _takes_images(node: ast.AST, splits: set[str]) -> bool:
+    match node:
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return name in splits and attribute in OF_A_SPLIT
+    return False
 
 
 def _environment_of_one_variable(node: ast.AST) -> ast.Attribute | None:

@@ -9,6 +9,7 @@ from grader.common.contract import WORKERS, Profile
 from grader.grading.audit import Audit
 from grader.grading.checkpoint import Measured, Metrics
 from grader.grading.evidence import Evidence
+from grader.run import challenger
 from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from grader.run.launch import Run
 from grader.run.process_monitor import OutsideView
@@ -18,7 +19,7 @@ PROFILE = Profile(
     "made up", epochs=2, batch_size=4, train_images=160, test_images=100, target=0.5, max_points_without_end=60
 )
 UPDATES = PROFILE.updates()  # this is 20, because each of the 2 epochs has 10 updates
-WEIGHTS_BYTES = 1000
+WEIGHTS_BYTES = challenger.network_bytes()
 Change = Callable[[int, Update], dict]  # it gives the fields of a worker's update that differ from a right run
 
 
@@ -31,6 +32,7 @@ def right_run(settings: Profile = PROFILE, **changes: object) -> Evidence:
         profile=settings, run=run(outside=outside(settings)), workers=workers(settings=settings), log="",
         metrics=[metrics(epoch) for epoch in range(1, settings.epochs + 1)],
         checkpoint=Measured(weights=settings.updates(), visible=0.6, secret=0.58), visible_images=100,
+        secret_images=100,
         audit=Audit(asked=20, agreement=(0.8,) * 20, changes=(0.6,) * 20),
     )  # fmt: skip
     return dataclasses.replace(made, **changes)
@@ -90,6 +92,7 @@ def line(rank: int, number: int, images: list[int], epoch_updates: int) -> Updat
     return Update(
         update=number, lr=[min(0.4, 0.1 + 0.1 * (number - 1))], images=images, calls=1, test_images=0, weights=number,
         local=own[rank], applied=[statistics.fmean(part) for part in zip(*own, strict=True)], loss=2 / number,
+        step=1.0, moved=0.0,
         wrote=["metrics.jsonl"] if rank == 0 and epoch_ended else [], commitment=None, network=None,
     )  # fmt: skip
 

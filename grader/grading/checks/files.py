@@ -1,16 +1,21 @@
 """Judges the files that the run wrote."""
 
 import math
+import statistics
+from collections.abc import Sequence
 
 from grader.common.contract import WORKERS
 from grader.common.text import in_words
 from grader.grading.checkpoint import agrees
 from grader.grading.checks.finding import Finding
 from grader.grading.evidence import Evidence, Missing
+from grader.run.worker_log import Update
 from grader.sandbox.guest_scripts.classify_images import NO_STATE_DICT, NOT_FINITE, OTHER_NETWORK, PREFIX
 
 MAX_WRITES = WORKERS - 2  # of one file between two updates; if all workers write it, the monitor may miss one write
 MAX_HITS_OF_ONE = 0.5  # times the measured accuracy; the hits of one worker of four are about a quarter
+MAX_JUMP, MAX_JUMPS = 3, 2  # times the usual step, and how often; slow weights that are mixed in do so again and again
+ALMOST_AN_EPOCH = 0.05  # of an epoch's images; a loader may drop the last, smaller batch
 MAX_OTHER_ROUNDING = 0.001  # of an accuracy; computed again on the same machine, it differs by less
 
 UNUSABLE = {  # parts of the reasons that the second sandbox gives, and what to change
@@ -26,6 +31,9 @@ def checkpoint(evidence: Evidence) -> Finding:
     if not evidence.checkpoint:
         return Finding(0, evidence.checkpoint.reason, _how_to_save(evidence.checkpoint.reason))
     if any(evidence.checkpoint.is_after(worker.updates[-1]) for worker in evidence.workers):
+        if replaced := _replaced(evidence):
+            advice = "Go on from the last weights: the best test accuracy of several epochs is no honest estimate."
+            return Finding(0, replaced, advice)
         return Finding(1, f"weights {evidence.checkpoint.weights:08x}, as after the last update")
     earlier = [update.update for update in evidence.workers[0].updates if evidence.checkpoint.is_after(update)]
     if earlier:
@@ -33,6 +41,32 @@ def checkpoint(evidence: Evidence) -> Finding:
         return Finding(0, f"the weights as after update {earlier[-1]}, not the last", advice)
     advice = "Save the state dict of the network that the workers trained, after its last update."
     return Finding(0, "weights that the workers had after none of their updates", advice)
+
+
+def _replaced(evidence: Evidence) -> str:
+    """Say where the weights were replaced in the second half of the run, or return an empty text."""
+    updates = evidence.workers[0].updates
+    equal = [evidence.checkpoint.is_after(update) for update in updates]
+    first = equal.index(True) if any(equal) else len(updates)
+    if not all(equal[first:]):
+        back = len(equal) - equal[::-1].index(False)
+        return (
+            f"before update {updates[back].update} the weights went back to those after update {updates[first].update}"
+        )
+    if jump := _jump(updates):
+        return f"before update {jump.update} the weights moved by {jump.moved:.3g} without a step"
+    return ""
+
+
+def _jump(updates: Sequence[Update]) -> Update | None:
+    """Return the update in the second half before which the weights moved much farther than a step takes them.
+
+    A program that does so again and again mixes other weights in. That is no return to the best ones.
+    """
+    steps = [update.step for update in updates if update.step and math.isfinite(update.step)]
+    far = MAX_JUMP * statistics.median(steps) if steps else math.inf
+    jumps = [update for update in updates if (update.moved or 0.0) > far]
+    return jumps[-1] if 0 < len(jumps) <= MAX_JUMPS and jumps[-1].update > len(updates) / 2 else None
 
 
 def _how_to_save(reason: str) -> str:
@@ -67,6 +101,9 @@ def metrics(evidence: Evidence) -> Finding:
     reported = evidence.metrics[-1].test_accuracy
     if not evidence.checkpoint:
         return Finding(0, f"nothing to compare with: {evidence.checkpoint.reason}", "See the line on model.pt.")
+    if len(evidence.metrics) < (seen := _epochs_seen(evidence)):
+        wrote = f"{len(evidence.metrics)} line{'s' * (len(evidence.metrics) != 1)} for {seen} epochs"
+        return Finding(0, wrote, "On rank 0, add a line after each epoch.")
     seen = f"reported {reported:.2%} after {len(evidence.metrics)} epochs, measured {evidence.checkpoint.visible:.2%}"
     if not agrees(reported, evidence.checkpoint.visible, evidence.visible_images):
         return Finding(0, seen, _other_accuracy(reported, evidence.checkpoint.visible))
@@ -76,11 +113,20 @@ def metrics(evidence: Evidence) -> Finding:
     return Finding(1, seen)
 
 
+def _epochs_seen(evidence: Evidence) -> int:
+    """The number of epochs whose training images the workers used, but not more than they were asked for."""
+    used = sum(len(worker.images()) for worker in evidence.workers) / evidence.profile.train_images
+    return min(int(used + ALMOST_AN_EPOCH), evidence.profile.epochs)
+
+
 def _other_accuracy(reported: float, measured: float) -> str:
     """What to change if the reported accuracy is not the measured one."""
     if reported < MAX_HITS_OF_ONE * measured:
         return "Much less is reported than was measured: add up the hits of all workers before you divide."
-    return "Test in net.eval() mode, on all test images, with the statistics of batch norm averaged over the workers."
+    return (
+        "Test in net.eval() mode, on all test images, with the statistics of batch norm averaged over the workers. "
+        "The images must be those of cifar.data.normalise, in training and in the test."
+    )
 
 
 def _of_one_shard(evidence: Evidence) -> bool:

@@ -18,12 +18,16 @@ MIN_CPU_TIME = 0.25  # share of the workers' mean CPU time; an honest worker's t
 
 # The gradients, as the workers' logs describe them.
 MIN_UPDATES_WITH_GRADIENTS = 0.8  # share of the updates; a gradient that is zero or not finite cannot be compared
+SINGLE_JUMPS = 2  # updates; a program may load other weights once or twice, and the line on model.pt judges that
 MIN_COSINE = 0.98  # cosine; compressed gradients reach 0.999, another worker's gradient about 0.5
+MIN_STEPS_AFTER_A_TRIAL = 5  # updates; fewer do not show that only the first one was a trial
+MAX_MOVED = 0.9  # times the way of all steps; where slow weights are mixed in every few steps, it is at most 0.77
 
 # The audit: see grader.grading.audit. The numbers come from its calibration.
 MIN_AUDITED = 6  # updates whose gradients were computed again
 MAX_SILENT = 0.25  # share of the questions; a worker that is slow to see one has lost its weights
 MIN_FITTING = 0.75  # share of the audited updates; with synchronised batch norm 0.98 fit
+MIN_LENGTH = 0.001  # times the length of the computed gradients; with mixed images it is about a half
 MIN_CHANGE = 0.004  # mean cosine of the weights' change and the computed gradients; chance gives 0.0004
 
 
@@ -33,7 +37,7 @@ def averaged(evidence: Evidence) -> Finding:
         sizes = sorted({worker.first.size for worker in evidence.workers})
         seen = f"Horovod connects {' or '.join(map(str, sizes))} of {WORKERS} workers: {WORKERS} separate networks"
         return Finding(0, seen, "Call hvd.init() first, then wrap the optimizer in hvd.DistributedOptimizer.")
-    applied = _exchanged(evidence) or _at_work(evidence) or _applied(evidence)
+    applied = _exchanged(evidence) or _at_work(evidence) or _moved(evidence) or _applied(evidence)
     return (_invented(evidence) if applied.share == 1 else None) or applied
 
 
@@ -42,7 +46,8 @@ def _exchanged(evidence: Evidence) -> Finding | None:
     if not evidence.run.outside.loopback:
         return None  # GPUs exchange directly
     updates = min(len(worker.updates) for worker in evidence.workers)
-    needed = 2 * (WORKERS - 1) * evidence.workers[0].first.bytes * updates
+    size = max(evidence.workers[0].first.bytes, challenger.network_bytes())
+    needed = 2 * (WORKERS - 1) * size * updates
     sent = evidence.run.outside.loopback[-1][1]
     seen = f"{sent / 1e6:,.0f} MB between workers; {updates} averaged updates need {needed / 1e6:,.0f} MB"
     if sent <= MIN_TRAFFIC * needed:  # a log that says 0 bytes does not help where none were sent
@@ -70,6 +75,22 @@ def _at_work(evidence: Evidence) -> Finding | None:
     return Finding(0, seen, f"{who} hardly computed: every worker must train on its own shard.")
 
 
+def _moved(evidence: Evidence) -> Finding | None:
+    """Weights that something else than the optimizer moves do not show what the mean gradient does."""
+    for rank, worker in enumerate(evidence.workers):
+        lines = [update for update in worker.updates[1:] if update.commitment or update.step is not None]
+        told = [line for line in lines if line.step is not None and math.isfinite(line.step + (line.moved or 0.0))]
+        if len(told) < MIN_UPDATES_WITH_GRADIENTS * len(lines) and not _diverged(evidence):
+            seen = f"worker {rank} tells how far its weights moved at {len(told)} of {len(lines)} updates"
+            return Finding(0, seen, "Use the step of a torch.optim optimizer, and leave its hooks alone.")
+        ways = sorted(line.moved or 0.0 for line in told)[: -SINGLE_JUMPS or None]
+        steps, moved = sum(line.step for line in told), sum(ways)
+        if moved > MAX_MOVED * steps:
+            seen = f"worker {rank}'s weights move by {moved:.3g} between the updates, and by {steps:.3g} in them"
+            return Finding(0, seen, "Change the weights with the mean gradient alone, by the optimizer's step.")
+    return None
+
+
 def _applied(evidence: Evidence) -> Finding:
     """What the workers' logs say of their gradients. They hold projections of the computed and of the applied ones."""
     updates = min(len(worker.updates) for worker in evidence.workers)
@@ -78,7 +99,8 @@ def _applied(evidence: Evidence) -> Finding:
         seen = f"gradients were seen at {len(steps)} of {updates} updates"
         return Finding(0, seen, "Use loss.backward() and a torch.optim optimizer, and leave their hooks alone.")
     wrong = [step for step in steps if step.cosine_to_mean < MIN_COSINE]
-    if not wrong:
+    tried = [step.update for step in wrong] == [1] and len(steps) >= MIN_STEPS_AFTER_A_TRIAL
+    if not wrong or tried:  # a program may try a batch before it trains
         scale = statistics.median(step.length_ratio for step in steps) if steps else 1
         return Finding(1, f"applied the mean at {len(steps)} of {updates} updates, {scale:.2g} times its length")
     seen = f"not the mean at {len(wrong)} of {updates} updates, first at update {wrong[0].update}"
@@ -119,6 +141,9 @@ def _invented(evidence: Evidence) -> Finding | None:
         unfit = audit.computed - audit.fitting
         seen = f"at {unfit} of {audit.computed} audited updates the gradients do not fit the images"
         return Finding(0, seen, "Each worker must compute the gradient of the images that it fetches for an update.")
+    if audit.lengths and statistics.median(audit.lengths) < MIN_LENGTH:
+        seen = f"the gradients are {statistics.median(audit.lengths):.1g} times as long as those of the images"
+        return Finding(0, seen, "Train with the mean loss of the images.")
     if audit.changes and statistics.fmean(audit.changes) < MIN_CHANGE:
         seen = f"at {audit.computed} audited updates the weights do not follow the gradients"
         return Finding(0, seen, "Change the weights with the mean gradient alone.")

@@ -1,5 +1,6 @@
 """Judges which images the workers used, and how many in an update."""
 
+import math
 import statistics
 from collections import Counter
 
@@ -14,6 +15,8 @@ MAX_REPEATED_IMAGES = 0.01  # share of the training images in one epoch; a padde
 MIN_COVERED_IMAGES = 0.97  # share of the training images in one epoch; a loader may drop the last, smaller batch
 MAX_UPDATES_ON_TEST_IMAGES = 0.05  # share of the updates that use test images in place of training images
 MAX_UPDATES_BESIDE_TEST_IMAGES = 0.3  # share of the updates; one that measures with gradients does so once an epoch
+MAX_KEPT_ORDER = 0.5  # share of neighbours that stay neighbours; a new shuffle keeps hardly any
+MAX_VISIBLE_GAIN = 5  # standard errors by which the visible test images may be classified better than the secret ones
 MAX_BATCH_DEVIATION = 0.03  # share of B, for a mean over all updates; the last batch of an epoch may be smaller
 
 
@@ -25,6 +28,13 @@ def shards(evidence: Evidence) -> Finding:
     if (tested := _trained_on_test_images(evidence)) > 0:
         seen = f"{tested:.0%} of the updates train on test images"
         return Finding(0, seen, "Train on the training images alone: test images only measure.", certain=True)
+    if (gain := _gain_on_visible_images(evidence)) > MAX_VISIBLE_GAIN:
+        measured = evidence.checkpoint
+        seen = (
+            f"{measured.visible:.2%} of the visible test images and {measured.secret:.2%} of the secret ones are right"
+        )
+        advice = f"This is {gain:.0f} standard errors. Train on the training images alone: test images only measure."
+        return Finding(0, seen, advice, certain=True)
     epochs = shard_analysis.epochs(evidence.workers, evidence.profile.train_images)
     if not epochs:
         return Finding(0, "less than an epoch was seen", "Let all workers use all training images once an epoch.")
@@ -33,10 +43,22 @@ def shards(evidence: Evidence) -> Finding:
     if repeated > MAX_REPEATED_IMAGES or covered < MIN_COVERED_IMAGES:
         advice = "Together the workers must use all training images once an epoch: check rank and size in the shard."
         return Finding(0, seen, advice)
-    if any(shard_analysis.same_order(worker, len(epochs)) for worker in evidence.workers):
+    if any(shard_analysis.kept_order(worker, len(epochs)) > MAX_KEPT_ORDER for worker in evidence.workers):
         advice = "Shuffle anew each epoch: shuffle(len(train), seed, epoch)."
         return Finding(0.5, f"{seen}, always in the same order", advice)
     return Finding(1, seen)
+
+
+def _gain_on_visible_images(evidence: Evidence) -> float:
+    """By how many standard errors the visible test images are classified better than the secret ones.
+
+    A program that reads the test images without `batch`, and trains on them, knows the visible ones.
+    """
+    if not evidence.checkpoint or not evidence.secret_images:
+        return 0.0
+    both = (evidence.checkpoint.visible + evidence.checkpoint.secret) / 2
+    error = math.sqrt(both * (1 - both) * (1 / evidence.visible_images + 1 / evidence.secret_images))
+    return (evidence.checkpoint.visible - evidence.checkpoint.secret) / error if error else 0.0
 
 
 def _trained_on_test_images(evidence: Evidence) -> float:

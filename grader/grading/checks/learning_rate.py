@@ -43,8 +43,8 @@ def _unfinished(evidence: Evidence, rates: list[float], seen: str) -> Finding | 
 
 
 def rates_of(evidence: Evidence) -> list[float]:
-    """Return the highest learning rate of each update of worker 0. There is at least one number."""
-    return [max(update.lr) for update in evidence.workers[0].updates if update.lr] or [0.0]
+    """Return the learning rate of most weights at each update of worker 0. There is at least one number."""
+    return [update.lr[0] for update in evidence.workers[0].updates if update.lr] or [0.0]
 
 
 def _cut_off(evidence: Evidence, rates: list[float]) -> Finding | None:

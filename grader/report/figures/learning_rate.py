@@ -10,14 +10,12 @@ from grader.grading.evidence import Evidence
 from grader.report.figures.curves import any_finite, finite, in_words, limited_updates, missing_values, sampled
 from grader.report.figures.picture import Picture, line_legend, new_axes, to_svg
 
-MAX_RATES = 64  # rates; so many of an update are looked at, and an optimizer has one for each parameter group
-
 
 def draw(evidence: Evidence) -> Picture:
     """Draw the learning rate by update. Equal rates lie on each other like the bands of a ribbon."""
     title = "Learning rate by update"
     expected = "All workers follow one schedule, drawn as one ribbon: it climbs during warmup, then falls."
-    curves = [finite(_highest(update.lr) for update in limited_updates(worker)) for worker in evidence.workers]
+    curves = [finite(_of_most_weights(update.lr) for update in limited_updates(worker)) for worker in evidence.workers]
     if not any_finite(curves):
         return Picture("rate", title, expected, "No rate was seen: no worker made an update.")
 
@@ -32,8 +30,8 @@ def draw(evidence: Evidence) -> Picture:
     return Picture("rate", title, expected, observed, to_svg("rate", title, 250, paint))
 
 
-def _highest(rates: list[float]) -> float:
-    return max(rates[:MAX_RATES], default=math.nan)
+def _of_most_weights(rates: list[float]) -> float:
+    return rates[0] if rates else math.nan
 
 
 def _compare(curves: list[np.ndarray]) -> str:

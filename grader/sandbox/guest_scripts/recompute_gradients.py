@@ -3,7 +3,8 @@
 The first argument is a folder with these files:
 
 - `tasks.json` is a list with an entry for each audited update. An entry has a list for each worker: `images` has the
-  positions of its images in the file `images`, and `networks` has its numbers of the network's parameters.
+  positions of its images in the file `images`, and `networks` has its numbers of the network's parameters. Those that
+  are frozen have the number `FROZEN`. They have no gradient, and must not change.
 - `weights` holds, for each entry, the weights before and after the update (float32).
 - `images` holds the images (uint8, N x 3 x 32 x 32), and `labels` their classes (uint8).
 - `width` is the width of the network.
@@ -19,6 +20,7 @@ import sys
 from pathlib import Path
 
 import torch
+from grader_observer.log_format import FROZEN
 from grader_observer.projections import Projections
 from torch.nn.functional import cosine_similarity, cross_entropy
 from torch.nn.utils import vector_to_parameters
@@ -38,8 +40,19 @@ def gradient(net: ResNet9, images: torch.Tensor, labels: torch.Tensor) -> list[t
 
 def projected(gradients: list[torch.Tensor], numbers: list[int], projections: Projections) -> list[float]:
     """Return the projections that the observer makes. They depend on the order in which it sums the gradients up."""
-    along = {number: projections.along(number, part) for number, part in zip(numbers, gradients, strict=True)}
+    parts = zip(numbers, gradients, strict=True)
+    along = {number: projections.along(number, part) for number, part in parts if number != FROZEN}
     return [finite(value) for value in projections(along).tolist()]
+
+
+def without_frozen(
+    gradients: list[torch.Tensor], numbers: list[int], before: torch.Tensor, after: torch.Tensor
+) -> list[torch.Tensor]:
+    """Return the gradients with zeros for frozen parameters, and with nothing but zeros if one of these has changed."""
+    sizes = [part.numel() for part in gradients]
+    still = [torch.equal(*pair) for pair in zip(before.split(sizes), after.split(sizes), strict=True)]
+    true = all(same or number != FROZEN for same, number in zip(still, numbers, strict=True))
+    return [part * (true and number != FROZEN) for part, number in zip(gradients, numbers, strict=True)]
 
 
 def finite(value: float) -> float:
@@ -58,7 +71,10 @@ def main(folder: Path, answer: Path) -> None:
     found = []
     for task, (before, after) in zip(tasks, weights, strict=True):
         vector_to_parameters(before, net.parameters())
-        gradients = [gradient(net, images[positions], labels[positions]) for positions in task["images"]]
+        gradients = [
+            without_frozen(gradient(net, images[positions], labels[positions]), numbers, before, after)
+            for positions, numbers in zip(task["images"], task["networks"], strict=True)
+        ]
         mean = torch.cat([(sum(parts) / len(parts)).reshape(-1) for parts in zip(*gradients, strict=True)])
         found.append(
             {

@@ -9,7 +9,7 @@ import pytest
 
 from grader.common.contract import WORKERS
 from grader.grading.audit import Audit, audit, images_as_noted, images_fetched_ahead
-from grader.run.hooks.grader_observer.log_format import PROJECTIONS
+from grader.run.hooks.grader_observer.log_format import FROZEN, PROJECTIONS
 from grader.run.worker_log import Worker
 from grader.sandbox.bubblewrap import Bubblewrap
 from tests.support.answers import UPDATES, MadeUp, made_up, promise
@@ -157,6 +157,30 @@ def test_images_that_were_fetched_ahead_are_used_one_update_later():
     one = worker(1, [([0, 1, 2, 3], 1), ([4, 5], 2), ([], 3)])
     one.updates[0].calls, one.updates[2].calls = 2, 0
     assert images_fetched_ahead(one) == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_an_update_of_two_batches_that_were_fetched_ahead_uses_two():
+    one = worker(1, [([0, 1, 2, 3, 4, 5], 1), ([6, 7], 2)])
+    one.updates[0].calls, one.updates[1].calls = 3, 1
+    assert images_fetched_ahead(one) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_numbers_that_name_one_parameter_twice_are_unclear(right: MadeUp):
+    found = audited(with_lines(right, lambda rank, line: {"network": [0] * len(line["network"])}))
+    assert (found.computed, found.unclear) == (0, UPDATES - 1)
+
+
+def test_a_frozen_parameter_that_changes_is_found(right: MadeUp):
+    found = audited(with_lines(right, lambda rank, line: {"network": [FROZEN, *line["network"][1:]]}))
+    assert found.computed == UPDATES - 1 and found.fitting == 0
+
+
+def test_a_network_of_which_most_is_frozen_is_unclear(right: MadeUp):
+    def frozen(rank: int, line: dict) -> dict:
+        numbers = line["network"]
+        return {"network": [FROZEN] * (len(numbers) // 2 + 1) + numbers[len(numbers) // 2 + 1 :]}
+
+    assert audited(with_lines(right, frozen)).unclear == UPDATES - 1
 
 
 def test_a_program_whose_batches_are_fetched_ahead_from_the_middle_on_fits_at_every_update(right: MadeUp):

@@ -15,7 +15,7 @@ from grader.grading.grade import Report, judge
 from grader.grading.rubric import PASS_NEEDS, RUBRIC
 from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from grader.run.worker_log import End, Update, Worker
-from tests.support.right_run import PROFILE, UPDATES, gradient, metrics, outside, right_run, run, workers
+from tests.support.right_run import PROFILE, UPDATES, WEIGHTS_BYTES, gradient, metrics, outside, right_run, run, workers
 
 
 def judged(seen: Evidence) -> Report:
@@ -37,6 +37,14 @@ def shorter(worker: Worker, count: int) -> Worker:
     return dataclasses.replace(worker, updates=worker.updates[:count], end=End(end=count, wrote=[]))
 
 
+def later_each_epoch(rank: int, update: Update) -> list[int]:
+    """Return the images of a worker that has its images in one order, and begins one later in each epoch."""
+    epoch, number = divmod(update.update - 1, UPDATES // PROFILE.epochs)
+    own = PROFILE.train_images // 4
+    return [4 * ((number * PROFILE.batch_size + at + epoch) % own) + rank for at in range(PROFILE.batch_size)]
+
+
+NEEDED = 6 * WEIGHTS_BYTES * UPDATES  # bytes between the workers
 MISSED = Measured(weights=UPDATES, visible=0.6, secret=0.4)
 
 ONE_MISTAKE = {
@@ -48,7 +56,7 @@ ONE_MISTAKE = {
     "gradients hidden from the observer": ("averaged", {"workers": workers(lambda r, u: {"local": None})}),
     "no bytes between the workers": ("averaged", {"run": run(outside=outside(loopback=[(20, 9_000)]))}),
     "bytes sent all at once": (
-        "averaged", {"run": run(outside=outside(loopback=[(n, 1 if n < 19 else 200_000) for n in range(21)]))}),
+        "averaged", {"run": run(outside=outside(loopback=[(n, 1 if n < 19 else NEEDED) for n in range(21)]))}),
     "nothing sent, and logs that say that nothing was to be sent": (
         "averaged", {"workers": workers(first={"bytes": 0}), "run": run(outside=outside(loopback=[(0, 0), (20, 0)]))}),
     "one worker does all the work": (
@@ -65,11 +73,24 @@ ONE_MISTAKE = {
     "images that no gradient can be computed of": ("averaged", {"audit": Audit(asked=20, unclear=20)}),
     "gradients that could not be computed again": (
         "averaged", {"audit": Audit(asked=20, failure="no answer within 1800 s")}),
+    "few bytes sent, and logs that say that few were to be sent": (
+        "averaged", {"workers": workers(first={"bytes": 1000}),
+                     "run": run(outside=outside(loopback=[(n, 6_000 * n) for n in range(21)]))}),
+    "gradients of next to nothing": (
+        "averaged", {"audit": Audit(asked=20, agreement=(0.8,) * 20, changes=(0.6,) * 20, lengths=(1e-6,) * 20)}),
+    "steps that are not told": (
+        "averaged", {"workers": workers(lambda r, u: {"commitment": "a", "step": None, "moved": None})}),
+    "weights that something else moves between the updates": (
+        "averaged", {"workers": workers(lambda r, u: {"step": 0.1, "moved": 1.0} if r == 1 else {})}),
     "four networks": ("averaged", {"workers": workers(first={"size": 1})}),
     "weights part after an update": (
         "same_start", {"workers": workers(lambda r, u: {"weights": 99} if r == 2 and u.update == 5 else {})}),
     "equal shards": ("shards", {"workers": workers(lambda r, u: {"images": [1, 2, 3, 4]})}),
     "a batch divided by the number of workers": ("batch", {"profile": dataclasses.replace(PROFILE, batch_size=16)}),
+    "one order that begins one image later in each epoch": (
+        "shards", {"workers": workers(lambda r, u: {"images": later_each_epoch(r, u)})}),
+    "visible test images that the network knows": (
+        "shards", {"checkpoint": Measured(UPDATES, 0.9, 0.5), "metrics": [metrics(1), metrics(2, test_accuracy=0.9)]}),
     "test images mixed with training images": ("shards", {"workers": workers(lambda r, u: {"test_images": 4})}),
     "test images in some updates": (
         "shards", {"workers": workers(lambda r, u: {"images": [], "test_images": 4} if u.update > 18 else {})}),
@@ -80,11 +101,17 @@ ONE_MISTAKE = {
     "a checkpoint of another architecture": (
         "checkpoint", {"checkpoint": Missing("model.pt lacks classify.weight")}),
     "the best epoch on the test set": ("checkpoint", {"checkpoint": Measured(10, 0.6, 0.58)}),
+    "back to the best epoch, and one more update with the rate 0": (
+        "checkpoint", {"workers": workers(lambda r, u: {"weights": 10} if u.update == UPDATES else {}),
+                       "checkpoint": Measured(10, 0.6, 0.58)}),
+    "nearly back to the best epoch": (
+        "checkpoint", {"workers": workers(lambda r, u: {"moved": 11.0} if u.update == UPDATES - 1 else {})}),
     "weights from elsewhere": ("checkpoint", {"checkpoint": Measured(12345, 0.6, 0.58)}),
     "every worker writes the checkpoint": (
         "one_writer", {"run": run(outside=outside(writes={"model.pt": 4, "metrics.jsonl": 1}))}),
     "every worker writes metrics": ("one_writer", {"workers": workers(lambda r, u: {"wrote": ["metrics.jsonl"]})}),
     "rank 0's accuracy": ("metrics", {"metrics": [metrics(1), metrics(2, test_accuracy=0.7)]}),
+    "one line for two epochs": ("metrics", {"metrics": [metrics(1)]}),
     "no metrics": ("metrics", {"metrics": Missing("metrics.jsonl was not written")}),
     "too little learnt": ("target", {"checkpoint": MISSED}),
     "trained twice as long as asked": ("target", {"profile": dataclasses.replace(PROFILE, epochs=1)}),

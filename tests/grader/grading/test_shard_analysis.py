@@ -12,5 +12,12 @@ def test_epochs_show_whether_workers_have_shards_or_the_same_images():
 
 
 def test_the_same_order_in_two_epochs_is_noticed():
-    assert shard_analysis.same_order(worker(1, [([0, 1], 5), ([0, 1], 6)]), count=2)
-    assert not shard_analysis.same_order(worker(1, [([0, 1], 5), ([1, 0], 6)]), count=2)
+    first = [0, 1, 2, 3, 4, 5]
+    assert shard_analysis.kept_order(worker(1, [(first, 5), (first, 6)]), count=2) == 1
+    assert shard_analysis.kept_order(worker(1, [(first, 5), ([1, 2, 3, 4, 5, 0], 6)]), count=2) == 0.8
+    assert shard_analysis.kept_order(worker(1, [(first, 5), ([0, 2, 4, 1, 3, 5], 6)]), count=2) == 0
+
+
+def test_an_order_that_stays_the_same_in_most_epochs_is_noticed():
+    first, other = [0, 1, 2, 3, 4, 5], [0, 2, 4, 1, 3, 5]
+    assert shard_analysis.kept_order(worker(1, [(first, 5), (other, 6), (other, 7), (other, 8)]), count=4) == 1

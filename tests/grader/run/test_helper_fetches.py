@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from torch.utils.data import DataLoader, Dataset
 
 from grader.run.hooks.grader_observer.helper_fetches import HelperFetches
 
@@ -35,6 +36,30 @@ def test_batches_come_in_the_order_of_their_use_whichever_helper_is_faster(
     zero.add("train", True, [2])
     assert [fetch.indices for fetch in fetches.take()] == [[2], [3]]
     assert fetches.take() == []
+
+
+class OneByOne(Dataset):
+    """A data set whose images a helper fetches one by one."""
+
+    def __init__(self, fetches: HelperFetches):
+        self.fetches = fetches
+
+    def __len__(self) -> int:
+        return 14
+
+    def __getitem__(self, index: int) -> int:
+        self.fetches.add("train", True, [index])
+        return index
+
+
+@pytest.mark.parametrize("alive", [False, True])
+def test_images_that_helpers_fetch_one_by_one_are_those_of_the_batches_in_every_epoch(
+    fetches: HelperFetches, alive: bool
+):
+    loader = DataLoader(OneByOne(fetches), batch_size=3, num_workers=2, shuffle=True, persistent_workers=alive)
+    for _ in range(3):
+        used = [batch.tolist() for batch in loader]  # five batches, the last one smaller
+        assert [fetch.indices for fetch in fetches.take()] == used
 
 
 def test_a_process_that_is_no_helper_of_a_loader_counts_too(fetches: HelperFetches):

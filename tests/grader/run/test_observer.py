@@ -5,11 +5,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import horovod.torch as hvd
 import pytest
 import torch
 
 from cifar.support.fingerprint import fingerprint
+from grader.run.hooks.grader_observer import update_probe
 from grader.run.hooks.grader_observer.log_format import PROJECTIONS
 from grader.run.worker_log import read_worker, updates_so_far
 from grader.sandbox.run_paths import HOOKS, RunPaths
@@ -31,8 +34,10 @@ for update in range(2):
     first.step()
     if update == 0:
         second.step()
-with open(os.path.join(sys.argv[1], "part"), "w"):
-    pass
+os.mkdir(os.path.join(sys.argv[1], "own"))
+for name in ("part", "own/log"):
+    with open(os.path.join(sys.argv[1], name), "w"):
+        pass
 os.rename(os.path.join(sys.argv[1], "part"), os.path.join(sys.argv[1], "model.pt"))
 torch.save([*net.parameters()], sys.argv[2])
 """
@@ -71,7 +76,7 @@ def test_the_grader_reads_what_the_observer_writes(observed: Path):
     assert all(update.loss > 0 for update in worker.updates)
     assert worker.updates[1].weights == fingerprint(torch.load(observed / "weights.pt", weights_only=True))
     assert worker.end.end == 2
-    assert worker.wrote() == {"part", "model.pt"}
+    assert worker.wrote() == {"part", "own/log", "model.pt"}
 
 
 def test_two_optimizers_of_one_update_are_projected_together(observed: Path):
@@ -80,6 +85,36 @@ def test_two_optimizers_of_one_update_are_projected_together(observed: Path):
     for update in worker.updates:
         assert len(update.local) == PROJECTIONS
         assert torch.tensor(update.local).allclose(torch.tensor(update.applied), rtol=1e-4, atol=1e-5)
+
+
+class Plain(torch.optim.SGD):
+    """An optimizer that is SGD by another name."""
+
+
+class Own(torch.optim.SGD):
+    """An optimizer with steps of its own."""
+
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+def test_an_optimizer_has_the_name_of_the_class_that_makes_its_steps():
+    weight = [torch.nn.Parameter(torch.zeros(2))]
+    made = [cls(weight, lr=0.1) for cls in (torch.optim.SGD, Plain, Own, torch.optim.AdamW)]
+    assert [update_probe.kind(each) for each in made] == ["SGD", "SGD", "Own", "AdamW"]
+    alone = SimpleNamespace(included=lambda: False)
+    assert update_probe.kind(hvd.DistributedOptimizer(Plain(weight, lr=0.1), process_set=alone)) == "SGD"
+
+
+def test_the_rate_of_most_of_the_networks_weights_comes_first():
+    net = torch.nn.Linear(3, 2)
+    groups = [
+        {"params": [torch.zeros(99)], "lr": 0.9}, {"params": [net.bias], "lr": 0.2},
+        {"params": [net.weight], "lr": 0.1},
+    ]  # fmt: skip
+    optimizer = torch.optim.SGD(groups, lr=0.5)
+    assert update_probe.rates(optimizer, list(net.parameters())) == [0.1, 0.2, 0.9]
+    assert update_probe.rates(optimizer, None) == [0.9, 0.1, 0.2]
 
 
 def test_while_a_run_goes_on_its_updates_are_counted(observed: Path, tmp_path: Path):

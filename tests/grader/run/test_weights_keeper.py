@@ -64,6 +64,27 @@ def test_of_two_networks_of_that_shape_the_one_that_was_changed_counts(keeper: W
     assert keeper.parameters(stepped(second))[0] is second.weight
 
 
+def test_a_network_that_is_never_called_is_known_by_its_optimizers_weights(keeper: WeightsKeeper):
+    net, other = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
+    assert [id(each) for each in keeper.parameters(stepped(net))] == [id(each) for each in net.parameters()]
+    assert keeper.parameters(stepped(other)) is None
+
+
+def test_the_way_of_a_step_and_the_way_between_two_steps_are_told_apart(keeper: WeightsKeeper):
+    net = torch.nn.Linear(3, 2)
+    weights = list(net.parameters())
+    keeper.keep(0, weights)
+    for update in (1, 2):
+        keeper.note_before(weights)
+        with torch.no_grad():
+            net.bias += torch.tensor([3.0, 4.0])
+        keeper.keep(update, weights)
+        told = keeper.lengths(update)
+        assert told == pytest.approx({"step": 5.0, "moved": 0.0 if update == 1 else 2.0}, abs=1e-4)
+        net.bias.data[0] += 2.0  # `data` leaves no trace in PyTorch's count of changes
+    assert keeper.lengths(7) == {"step": None, "moved": None}
+
+
 def test_the_commitment_is_the_hash_of_the_weights_in_their_order(keeper: WeightsKeeper):
     net = torch.nn.Linear(3, 2)
     assert keeper.keep(0, list(net.parameters())) == hashlib.sha256(vector(net).data).hexdigest()

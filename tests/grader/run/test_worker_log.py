@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.run.hooks.grader_observer.log_format import PROJECTIONS
+from grader.run.hooks.grader_observer.log_format import FROZEN, PROJECTIONS
 from grader.run.worker_log import Worker, ended, last_updates, read_worker
 
 FIRST = {"start": 1, "bytes": 4, "size": 4, "device": "cpu", "optimizer": "SGD", "commitment": "a" * 64}
 UPDATE = {
     "update": 1, "lr": [0.1], "images": [0, 1], "calls": 1, "test_images": 0, "weights": 2, "local": None,
-    "applied": [0.5] * PROJECTIONS, "loss": 1.5, "wrote": [], "commitment": "b" * 64, "network": [0, 1],
+    "applied": [0.5] * PROJECTIONS, "loss": 1.5, "wrote": [], "commitment": "b" * 64, "network": [0, FROZEN],
+    "step": 0.5, "moved": 0.0,
 }  # fmt: skip
 END = {"end": 1, "wrote": ["model.pt"]}
 
@@ -46,7 +47,8 @@ def test_a_first_line_that_cannot_be_true_leaves_the_worker_empty(change: dict, 
     [
         {"update": 0}, {"update": 2}, {"images": [-1]}, {"images": ["1"]}, {"calls": -1}, {"lr": None}, {"lr": ["0.1"]},
         {"test_images": -1}, {"local": ["0"]}, {"applied": 1.0}, {"loss": "1"}, {"weights": 0.5}, {"wrote": [1]},
-        {"wrote": "model.pt"}, {"commitment": "b" * 65}, {"network": [-1]}, {"network": "01"},
+        {"wrote": "model.pt"}, {"commitment": "b" * 65}, {"network": [FROZEN - 1]}, {"network": "01"},
+        {"step": "1"}, {"moved": [0.5]},
     ],
 )  # fmt: skip
 def test_an_update_that_cannot_be_true_ends_the_log(change: dict, tmp_path: Path):

@@ -11,7 +11,8 @@ HIDDEN = {  # hostile in what they compute or write, with nothing unusual in the
     "inflated_metrics", "trains_on_the_test_images", "trains_on_the_test_images_every_other_epoch", "endless_loop",
     "endless_output", "one_network_each", "follows_rank_0", "decoy_network", "embedded_weights", "closed_form",
     "forged_exit_status", "invented_metrics", "huge_metrics", "linked_checkpoint",
-    "markup", "memory_hog", "full_disk", "zip_bomb_checkpoint",
+    "markup", "memory_hog", "full_disk", "zip_bomb_checkpoint", "goes_back_to_the_best_weights",
+    "goes_back_nearly_to_the_best_weights", "warms_up_an_empty_group", "calls_sgd_by_another_name",
 }  # fmt: skip
 RIGHT = [one for one in submissions() if one.kind == "right"]
 HOSTILE = [one for one in submissions() if one.kind == "hostile" and one.name not in HIDDEN]
@@ -37,6 +38,13 @@ def test_a_program_that_touches_the_grader_or_other_processes_is_named(submissio
 def test_the_file_the_number_and_the_line_are_told(line: str, tmp_path: Path):
     (tmp_path / "help.py").write_text(f"import torch\n{line}\n")
     assert worth_a_look(tmp_path) == [f"help.py, line 2: {line}"]
+
+
+def test_images_that_are_taken_from_a_split_without_batch_are_told(tmp_path: Path):
+    (tmp_path / "train.py").write_text(
+        "train, test = load(folder)\nx = test.images[3]\ny = args.images\nlen(test), test.images.shape\n"
+    )
+    assert worth_a_look(tmp_path) == ["train.py, line 2: x = test.images[3]"]
 
 
 @pytest.mark.parametrize("line", ["os.environ['HOROVOD_RANK']", "os.environ.get('RANK', 0)", "os.getenv('RANK')"])

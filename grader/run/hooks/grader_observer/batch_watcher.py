@@ -16,9 +16,11 @@ class BatchWatcher:
     def note(self, name: str, indices: torch.Tensor) -> None:
         """Take the arguments of the course's audit event `cifar.batch`. It may occur in a helper process."""
         add = self.helpers.add if self.helpers.in_helper() else self._add
-        add(name, torch.is_grad_enabled(), indices.tolist())
+        add(name, torch.is_grad_enabled(), indices.reshape(-1).tolist())  # a single image may have no dimension
 
     def _add(self, name: str, with_gradients: bool, indices: list[int]) -> None:
+        if not indices:
+            return
         fetched = self.trained if name == "train" else self.tested
         (fetched.with_gradients if with_gradients else fetched.without_gradients).append(indices)
 

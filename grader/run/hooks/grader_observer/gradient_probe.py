@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import torch
 
+from .log_format import FROZEN
 from .projections import Projections
 
 MAX_PENDING = 512  # gradients that are kept until they are projected: a program may never call an optimizer
@@ -34,8 +35,8 @@ class GradientProbe:
         return number if reference() is parameter else None
 
     def numbers(self, parameters: list[torch.Tensor] | None) -> list[int] | None:
-        """The numbers of parameters, in their order; None if one of them is not followed."""
-        found = [self.number(parameter) for parameter in parameters or []]
+        """The numbers of parameters, in their order; None if one of them needs a gradient and is not followed."""
+        found = [self.number(each) if each.requires_grad else FROZEN for each in parameters or []]
         return None if None in found or not found else found
 
     def _note(self, number: int, gradient: torch.Tensor) -> None:

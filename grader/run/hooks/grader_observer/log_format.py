@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 KEPT_UPDATES = 32  # a worker keeps the weights of so many updates, so that the grader can ask for them
+FROZEN = -1  # in place of the number of a parameter that needs no gradient
 PROJECTIONS = 128  # random projections of each gradient; 32 cannot tell images apart where a network hardly trains
 
 
@@ -33,16 +34,18 @@ class First:
 class Update:
     """One update, numbered from 1 by `update`. A second line of the same number replaces the one before it.
 
-    `lr` has one learning rate per parameter group. `images` are indices of the training images used, which came in
-    `calls` batches. `test_images` is the number of test images that were fetched as if to train on them: while PyTorch
-    recorded gradients, or in place of training images. `weights` is the hash of the weights after the update. `local`
-    holds the projections of the gradient that this worker computed itself, and `applied` those of the gradient that its
-    optimizer applied. `loss` is the mean training loss of this worker's images, if a loss module computed it. `wrote`
-    names the files of the output folder that were opened for writing, or renamed, since the previous update.
+    `lr` has one learning rate per parameter group. That of the group with most of the network's weights comes first.
+    `images` are indices of the training images used, which came in `calls` batches. `test_images` is the number of test
+    images that were fetched as if to train on them: while PyTorch recorded gradients, or in place of training images.
+    `weights` is the hash of the weights after the update. `local` holds the projections of the gradient that this
+    worker computed itself, and `applied` those of the gradient that its optimizer applied. `loss` is the mean training
+    loss of this worker's images, if a loss module computed it. `wrote` has the paths of the files below the output
+    folder that were opened for writing, or renamed, since the previous update.
 
     `commitment` is the SHA-256 of the network's weights after the update, and `network` has the numbers of the
-    network's parameters among all parameters that are followed. The grader asks for these weights later. Both are None
-    if no network of the assignment's shape was trained.
+    network's parameters among all parameters that are followed. The grader asks for these weights later. `step` is how
+    far the optimizer has moved these weights, as the length of a vector. `moved` is how far something else had moved
+    them since the previous update. All four are None if no network of the assignment's shape was trained.
     """
 
     update: int
@@ -57,6 +60,8 @@ class Update:
     wrote: list[str]
     commitment: str | None
     network: list[int] | None
+    step: float | None = None
+    moved: float | None = None
 
 
 @dataclass

@@ -2,11 +2,11 @@
 
 import os
 
-MAX_NAME_LENGTH = 80  # characters of a file's name that are kept: a program may invent long ones
+MAX_NAME_LENGTH = 80  # characters at the end of a file's path that are kept: a program may invent long ones
 
 
 class OutputWatcher:
-    """Collects the names of files in `folder` that are opened for writing or renamed."""
+    """Collects the paths of files below `folder` that are opened for writing or renamed."""
 
     def __init__(self, folder: str):
         self.prefix = os.path.join(folder, "")
@@ -22,8 +22,8 @@ class OutputWatcher:
         self._note(target)
 
     def _note(self, path: object) -> None:
-        if isinstance(path, (str, bytes)) and os.path.abspath(os.fsdecode(path)).startswith(self.prefix):
-            self.names.append(os.path.basename(os.fsdecode(path))[:MAX_NAME_LENGTH])
+        if isinstance(path, (str, bytes)) and (whole := os.path.abspath(os.fsdecode(path))).startswith(self.prefix):
+            self.names.append(whole.removeprefix(self.prefix)[-MAX_NAME_LENGTH:])
 
     def take(self) -> list[str]:
         """The names since the last call."""

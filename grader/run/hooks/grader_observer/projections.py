@@ -44,4 +44,5 @@ class Projections:
 
 def draw_signs(seed: int, shape: tuple[int, ...]) -> torch.Tensor:
     """Random signs, -1 or 1, that depend on nothing but the arguments."""
-    return torch.randint(2, shape, generator=torch.Generator().manual_seed(seed)) * 2.0 - 1
+    drawn = torch.randint(2, shape, generator=torch.Generator().manual_seed(seed))
+    return drawn.float() * 2 - 1  # float32, whatever the program has made the default

@@ -32,7 +32,7 @@ def observe_helper(folder: str, rank: int) -> None:
     def audit(event: str, args: tuple) -> None:
         if event == "cifar.batch":
             name, indices = args
-            helpers.add(name, sys.modules["torch"].is_grad_enabled(), indices.tolist())
+            helpers.add(name, sys.modules["torch"].is_grad_enabled(), indices.reshape(-1).tolist())
 
     sys.addaudithook(audit)
 

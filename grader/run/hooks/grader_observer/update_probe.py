@@ -1,6 +1,7 @@
 """Writes one line per update of the program's optimizers."""
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Iterable
 
 import torch
@@ -30,6 +31,7 @@ class UpdateProbe:
         self.applied: torch.Tensor | None = None  # projections of the gradient of the step that is being made
         self.last: Update | None = None
         self.stepped: dict[int, torch.Tensor] = {}  # weights that the last update changed, by id
+        self.held = 0  # how many of the network's numbers the optimizer holds whose rates are told
         self.local: dict[int, torch.Tensor] = {}  # the gradients of the last update: see GradientProbe.take
 
     def before_step(self, optimizer, args, kwargs) -> None:
@@ -38,6 +40,8 @@ class UpdateProbe:
         weights = parameters(optimizer)
         if self.depth == 0 and self.updates == 0 and self._trained():
             self._write_first(optimizer, weights)
+        if self.depth == 0:
+            self.keeper.note_before(self._network(weights))
         self.depth += 1
         self.gradients.follow(weights)
         if self.depth == 1 and hasattr(optimizer, "skip_synchronize"):
@@ -47,14 +51,24 @@ class UpdateProbe:
 
     def _write_first(self, optimizer, weights: list[torch.Tensor]) -> None:
         size = sum(weight.numel() * weight.element_size() for weight in weights)
-        name, device = type(optimizer).__name__, str(weights[0].device)
-        commitment = self.keeper.keep(0, self.keeper.parameters({id(weight): weight for weight in weights}))
+        name, device = kind(optimizer), str(weights[0].device)
+        commitment = self.keeper.keep(0, self._network(weights))
         self.log.write(
             First(
                 start=fingerprint(weights), bytes=size, size=horovod_size(), device=device, optimizer=name,
                 commitment=commitment,
             )
         )  # fmt: skip
+
+    def _network(self, weights: list[torch.Tensor]) -> list[torch.Tensor] | None:
+        """The parameters of the assignment's network, if these weights belong to it."""
+        return self.keeper.parameters({id(weight): weight for weight in weights})
+
+    def _held(self, optimizer) -> int:
+        """How many numbers of the assignment's network an optimizer holds."""
+        weights = parameters(optimizer)
+        own = {id(weight) for weight in weights}
+        return sum(weight.numel() for weight in self._network(weights) or [] if id(weight) in own)
 
     def _trained(self) -> bool:
         """Whether images or gradients were seen since the last update.
@@ -79,9 +93,10 @@ class UpdateProbe:
     def _write_update(self, optimizer) -> None:
         self.updates += 1
         self.stepped = {id(weight): weight for weight in parameters(optimizer)}
+        self.held = self._held(optimizer)
         self.local, (batches, test_images) = self.gradients.take(), self.batches.take()
         self.last = Update(
-            update=self.updates, lr=[float(group["lr"]) for group in optimizer.param_groups],
+            update=self.updates, lr=rates(optimizer, self._network(parameters(optimizer))),
             images=[image for batch in batches for image in batch], calls=len(batches),
             test_images=test_images, weights=fingerprint(self.stepped.values()),
             local=self._own(), applied=numbers(self.applied),
@@ -94,16 +109,21 @@ class UpdateProbe:
         self.stepped |= {id(weight): weight for weight in parameters(optimizer)}
         earlier = self.last.applied or [0.0] * PROJECTIONS
         applied = [before + now for before, now in zip(earlier, numbers(self.applied), strict=True)]
+        promised = self._promised()
+        promised |= {name: added(getattr(self.last, name), promised[name]) for name in ("step", "moved")}
+        if (held := self._held(optimizer)) > self.held:
+            self.held, promised["lr"] = held, rates(optimizer, self._network(parameters(optimizer)))
         self.last = dataclasses.replace(
-            self.last, weights=fingerprint(self.stepped.values()), applied=applied, local=self._own(),
-            **self._promised(),
-        )  # fmt: skip
+            self.last, weights=fingerprint(self.stepped.values()), applied=applied, local=self._own(), **promised
+        )
         self.log.write(self.last)
 
     def _promised(self) -> dict[str, object]:
-        """Keep the network's weights, and return the fields of the line that promise them."""
+        """Keep the network's weights, and return the fields of the line that are about them."""
         network = self.keeper.parameters(self.stepped)
-        return {"commitment": self.keeper.keep(self.updates, network), "network": self.gradients.numbers(network)}
+        commitment = self.keeper.keep(self.updates, network)
+        lengths = self.keeper.lengths(self.updates)
+        return {"commitment": commitment, "network": self.gradients.numbers(network), **lengths}
 
     def _own(self) -> list[float] | None:
         """The projections of what this worker computed for the weights that changed: other networks do not count."""
@@ -122,6 +142,35 @@ class UpdateProbe:
 def parameters(optimizer) -> list[torch.Tensor]:
     """All parameters of an optimizer, in its order."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def rates(optimizer, network: list[torch.Tensor] | None) -> list[float]:
+    """The rates of an optimizer's groups. That of the group with most of the network's weights comes first.
+
+    A group without any of them changes nothing that counts, whatever its rate is.
+    """
+    wanted = {id(weight) for weight in network or parameters(optimizer)}
+
+    def size(group: dict) -> int:
+        return sum(weight.numel() for weight in group["params"] if id(weight) in wanted)
+
+    return [float(group["lr"]) for group in sorted(optimizer.param_groups, key=size, reverse=True)]
+
+
+def kind(optimizer) -> str:
+    """The name of an optimizer's class. A subclass of SGD that makes the steps of SGD is an SGD, whatever its name."""
+    for each in type(optimizer).__mro__:
+        step = each.__dict__.get("step")
+        if step is not None and not each.__module__.startswith("horovod"):
+            return (
+                "SGD" if getattr(inspect.unwrap(step), "__qualname__", "") == "SGD.step" else type(optimizer).__name__
+            )
+    return type(optimizer).__name__
+
+
+def added(one: float | None, other: float | None) -> float | None:
+    """The sum of two numbers, or the one that there is."""
+    return other if one is None else one if other is None else one + other
 
 
 def fingerprint(tensors: Iterable[torch.Tensor]) -> int:

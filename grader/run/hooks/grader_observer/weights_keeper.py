@@ -27,6 +27,8 @@ class WeightsKeeper:
         self.shapes = wanted_shapes(os.path.join(self.challenges, NETWORK_FILE))
         self.networks = weakref.WeakSet()  # modules of the assignment's shape that were called
         self.kept: dict[int, np.ndarray] = {}  # by update, in order; 0 is before the first one
+        self.before: np.ndarray | None = None  # the weights just before the step that is being made
+        self.moved = 0.0  # how far something else than a step has moved the weights since the last update
         self.answered = 0
 
     def note_module(self, module: torch.nn.Module) -> None:
@@ -35,22 +37,43 @@ class WeightsKeeper:
             self.networks.add(module)
 
     def parameters(self, stepped: dict[int, torch.Tensor]) -> list[torch.Tensor] | None:
-        """Return the parameters of the network that an update changed, or None. `stepped` has its weights by id."""
+        """Return the parameters of the network that an update changed, or None. `stepped` has its weights by id.
+
+        A network that is compiled, or used by its `forward` alone, is never called. Then the weights that an optimizer
+        has are taken for the network's, if they have its shapes in its order.
+        """
         for network in self.networks:
             parameters = list(network.parameters())
             if any(id(parameter) in stepped for parameter in parameters):
                 return parameters
-        return None
+        own = list(stepped.values())
+        return own if self.shapes and [list(weight.shape) for weight in own] == self.shapes else None
+
+    def note_before(self, parameters: list[torch.Tensor] | None) -> None:
+        """Take the weights just before a step, and see how far they have moved since the step before it."""
+        self.before = None if parameters is None else vector_of(parameters)
+        if self.before is not None and self.kept:
+            self.moved = distance(self.before, self.kept[max(self.kept)])
 
     def keep(self, update: int, parameters: list[torch.Tensor] | None) -> str | None:
         """Keep the weights after an update, and return their SHA-256."""
         if parameters is None:
             return None
-        vector = torch.cat([parameter.detach().reshape(-1).float() for parameter in parameters]).cpu().numpy()
+        vector = vector_of(parameters)
         self.kept[update] = vector
         if len(self.kept) > KEPT_UPDATES:
             del self.kept[min(self.kept)]
         return hashlib.sha256(vector.data).hexdigest()
+
+    def lengths(self, update: int) -> dict[str, float | None]:
+        """Return how far the last step has moved the weights, and how far something else had before it.
+
+        They are the fields of the update's line. The weights after the step must have been kept.
+        """
+        after, moved, self.moved = self.kept.get(update), self.moved, 0.0
+        if after is None or self.before is None:
+            return {"step": None, "moved": None}
+        return {"step": distance(after, self.before), "moved": moved}
 
     def answer(self) -> None:
         """Answer the questions that have come since the last call."""
@@ -77,6 +100,16 @@ class WeightsKeeper:
             if self.answered > before:
                 before, until = self.answered, time.monotonic() + LINGER_SECONDS
             time.sleep(LINGER_POLL_SECONDS)
+
+
+def vector_of(parameters: list[torch.Tensor]) -> np.ndarray:
+    """Return parameters as one vector of float32 numbers."""
+    return torch.cat([parameter.detach().reshape(-1).float() for parameter in parameters]).cpu().numpy()
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    """Return the distance between two vectors, to six digits. It is 0 if their lengths differ."""
+    return float(f"{np.linalg.norm(one - other):.6g}") if one.shape == other.shape else 0.0
 
 
 def wanted_shapes(path: str) -> list[list[int]]:
