@@ -16,7 +16,7 @@
 # **After this notebook you will be able to** say what each part of `cifar_single.py` does, predict how long an update
 # takes and how much memory it needs, and find the stage that slows a training run down.
 #
-# **Time:** about {{minutes_02}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 01 (gradients
+# **Time:** about {{minutes_02}} minutes, and about one minute of waiting on 2 CPU cores. **Builds on:** 01 (gradients
 # and their noise).
 #
 # In notebook 00, four **workers** trained one network. A worker is a process that has its share of the images. Four
@@ -43,7 +43,7 @@ lines = horovodrun("cifar_single.py", 1, epochs=epochs + 2, images=images, batch
 # %% [markdown]
 # What do these losses mean? For each image, the network gives ten numbers, one for each class. They are called
 # **logits**, $z_j$. PyTorch's `cross_entropy` turns them into probabilities, $p_i = e^{z_i} / \sum_j e^{z_j}$. This is
-# the **softmax**. For example, with three classes, the logits 2, 1 and 0 become 0.67, 0.24 and 0.09. The loss of an
+# the **softmax**. For example, with three classes, the logits 2, 1 and 0 become 0.665, 0.245 and 0.090. The loss of an
 # image is $-\ln p$ of its right class. If the first class is right, the loss is $-\ln 0.665 = 0.41$. Its unit is called
 # **nats**, because the logarithm is the natural one. The loss of a batch is the mean over its images.
 #
@@ -60,65 +60,17 @@ print(f"ln 10 = {math.log(10):.3f}; in the first epoch: {lines[0]['train_loss']:
 # ours is already better. The loss is measured on the training images, and the accuracy on the test images. (A lower
 # loss does not always mean a higher accuracy. The lab, notebook 12, shows why.)
 #
-# ## The script, read
+# ## The loop
 #
-# This is the whole program. Every later script in this course is this one with a few lines changed.
-
-# %%
-from lessons.cells.launches.running import SOURCE
-
-print((SOURCE / "cifar_single.py").read_text())
-
-# %% [markdown]
-# Read it as four parts.
-#
-# | lines | what they do |
-# | --- | --- |
-# | `args` to `manual_seed` | options, the device, and the seed: equal seeds give equal first weights |
-# | `train, test` to `scheduler` | the data, the network, the optimizer, which makes the steps, and a scheduler |
-# | the loop | one shuffle an epoch, one update a batch, one line in `metrics.jsonl` |
-# | `save` | writes the weights; a stopped program leaves no incomplete file |
-#
-# The scheduler sets the learning rate of each update. Here it is always the same.
-#
-# ### The data
-#
-# `load` reads CIFAR-10: training images and test images, with their labels. We select an image by its number. `shuffle`
-# gives the order of the images. The order depends only on the seed and the epoch. So several workers compute the same
-# order, without a message:
-
-# %%
-from cifar import data
-
-train, test = data.load(limit=images)
-print(train.name, tuple(train.images.shape), train.images.dtype, train.labels[:8].tolist())
-for epoch in (0, 1):
-    print(f"the first images of epoch {epoch}: {data.shuffle(len(train), seed, epoch)[:8].tolist()}")
-
-# %% [markdown]
-# ### The loop
-#
-# This loop makes the updates:
+# At the heart of the program is this loop. `data` gives the images and the labels of one batch after the other:
 #
 # ```python
 # for images, labels in data:
 #     loss = cross_entropy(net(normalise(images)), labels)
-#     optimizer.zero_grad()
-#     loss.backward()
-#     optimizer.step()
+#     optimizer.zero_grad()  # clears the old gradient
+#     loss.backward()  # computes the gradient, and adds it to what is there
+#     optimizer.step()  # changes the weights
 # ```
-#
-# In the script, `train_epoch` does this. (It stands in `source_code/cifar/training.py`.) These parts of the script
-# and of this function are new:
-#
-# - `batches` cuts the order into pieces, and fetches the images of each piece.
-# - `augment` distorts these images: it shifts and mirrors them at random. So the network sees a new version of each
-#   image in every epoch, and learns it less easily by heart. A distortion must leave the label right. A mirrored truck
-#   is a truck, but a mirrored arrow points the other way. Test images are never distorted, so that two tests of one
-#   network give the same accuracy.
-# - `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
-# - `zero_grad()` clears the old gradient. Otherwise `backward()` would add the new one to it.
-# - `scheduler.step()` comes once after each `optimizer.step()`. So the scheduler counts updates, and not epochs.
 #
 # What happens without `zero_grad()`? Take a single weight $x$ with the loss $\frac12 x^2$. Its gradient is $x$.
 # **Guess:** does the weight come to rest at 0?
@@ -134,37 +86,117 @@ for cleared in (True, False):
 
 # %% [markdown]
 # Without it, the weight swings around 0 and never rests: the old gradients still push when it has arrived. A lower rate
-# only makes the swings slower. (Sometimes one wants to add. Four calls of `backward()` and one step are an update with
-# a batch four times as large, if each loss is divided by four. With batch normalisation this is not quite the same.)
+# only makes the swings slower.
 #
-# ### The network, and the test
+# <details><summary>When does one want to add gradients?</summary>
 #
-# The network is a small ResNet. Its layers are convolutions: they look for patterns in small windows of the image. Most
-# networks of this kind have **batch normalisation** between the layers, which makes an answer depend on the other
-# images of the batch. The script leaves it out (`norm=no_norm`), and notebook 06 explains it. (The
-# measurements below use the same network with it.) If the processor is fast
-# with numbers of 16 bits, called **bfloat16**, the script uses these in the network.
+# Four calls of `backward()` and one step are an update with a batch four times as large, if each loss is divided by
+# four. So a large batch fits into a small memory. With batch normalisation this is not quite the same.
 #
+# </details>
+#
+# ## What goes into the loop
+#
+# `load` reads CIFAR-10: training images and test images, with their labels. `shuffle` gives the order of the images, as
+# numbers. The order depends only on the seed and the epoch. So several workers compute the same order, without a
+# message:
+
+# %%
+from cifar import data
+
+train, test = data.load(limit=images)
+print(train.name, tuple(train.images.shape), train.images.dtype, train.labels[:8].tolist())
+for epoch in (0, 1):
+    print(f"the first images of epoch {epoch}: {data.shuffle(len(train), seed, epoch)[:8].tolist()}")
+
+# %% [markdown]
+# Three things happen to a batch before the network sees it:
+#
+# 1. `batches` cuts the order into pieces, and fetches the images of each piece.
+# 2. `augment` distorts them: it shifts and mirrors them at random. So the network sees a new version of each image in
+#    every epoch, and learns it less easily by heart.
+# 3. `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
+#
+# Here is the first training image, with five distorted versions of it. **Guess:** how many
+# different versions can `augment` make of an image, if it shifts it by up to four pixels in each direction, and mirrors
+# it or not?
+
+# %%
+from lessons.cells.plots.distortions import show_distortions
+
+show_distortions(train.images[0], data.augment)
+
+# %% [markdown]
+# There are nine shifts to the left or right, nine up or down, and two directions: 9 × 9 × 2 = 162 versions. A
+# distortion must leave the label right. A mirrored truck is a truck, but a mirrored arrow points the other way. Test
+# images are never distorted, so that two tests of one network give the same accuracy.
+#
+# ## The network, and the test
+#
+# The network is a small ResNet. Its layers are convolutions: they look for patterns in small windows of the image.
 # After each epoch, `count_correct` counts the test images that the network classifies correctly. It needs two lines
 # that a training loop does not have:
 #
-# - `net.eval()` makes each part of the network behave as in use and not as in training. Batch normalisation then stops
-#   looking at the other images. (`train_epoch` sets the network back by `net.train()`.)
+# - `net.eval()` makes each part of the network behave as in use and not as in training. (The script's network has no
+#   part that behaves differently. Most networks have one: with **batch normalisation**, an answer depends on the other
+#   images of the batch. Notebook 06 explains it.)
 # - `with torch.no_grad():` keeps nothing for a gradient, which saves time and memory.
 #
 # <details><summary>What goes wrong if a test forgets net.eval()?</summary>
 #
-# With batch normalisation, an image gets another answer in another batch. In a batch of two images, the means over the
-# batch say little, so the accuracy falls. And batch normalisation collects means for later use, so the test images
-# would change the network.
+# With batch normalisation, an image would get another answer in another batch. In a batch of two images, the means over
+# the batch say little, so the accuracy falls. And batch normalisation collects means for later use, so the test images
+# would change the network. (`train_epoch` sets the network back by `net.train()`.)
+#
+# </details>
+#
+# <details><summary>In which numbers does the network compute?</summary>
+#
+# If the processor is fast with numbers of 16 bits, called **bfloat16**, the script uses these in the network. Otherwise
+# it uses the usual 32 bits.
+#
+# </details>
+#
+# ## The whole program
+#
+# You know its parts now. Every later script in this course is this one with a few lines changed. The loop is in
+# `train_epoch`, in the file `source_code/cifar/training.py`. **Read the script with a question.** Say that four workers
+# run it. What must be different on each worker, what must be equal on all, and what should only one do?
+#
+# | | different, equal, or only one? |
+# | --- | --- |
+# | the order of all images | ? |
+# | the images of an update | ? |
+# | the first weights | ? |
+# | the step of the optimizer | ? |
+# | writing the files | ? |
+
+# %%
+from lessons.cells.launches.running import SOURCE
+
+print((SOURCE / "cifar_single.py").read_text())
+
+# %% [markdown]
+# | lines | what they do |
+# | --- | --- |
+# | `args` to `manual_seed` | options, the device, and the seed: equal seeds give equal first weights |
+# | `train, test` to `scheduler` | the data, the network, the optimizer, which makes the steps, and a scheduler, which sets the rate of each update |
+# | `for epoch` | in each epoch: shuffle the images, make an update for each batch, test, and write a line to `metrics.jsonl` |
+# | `save` | writes the weights; a stopped program leaves no incomplete file |
+#
+# <details><summary>Compare your answers</summary>
+#
+# The order of all images is equal, so that it can be shared out. The images of an update are different. The first
+# weights and each step are equal: then the weights stay equal. Only one worker writes. Notebooks 03 and 04 show how.
 #
 # </details>
 
 # %% [markdown]
 # ## How long does an update take?
 #
-# One part of an update takes the same time for every batch: the start of each layer's computation, and the optimizer's
-# pass over all weights. Each image adds its own work to that. The simplest model is a line,
+# One part of an update takes the same time for every
+# batch: each layer's computation has to be started, and the optimizer goes over all weights. Each image adds its own
+# work to that. The simplest model is a line,
 #
 # $$t(B) = t_0 + cB, \qquad \text{images per second} = \frac{B}{t_0 + cB}.$$
 #
@@ -172,14 +204,22 @@ for cleared in (True, False):
 # second. An update of 60 images takes 80 ms, which makes 750. The limit is $1/c$, here 1,000. Half of it is reached at
 # the **knee**, $B = t_0/c$, here 20 images. At three times the knee it is three quarters.
 #
-# <details><summary>How does one measure the time on a GPU?</summary>
+# Now a question of this course. $K$ workers share a batch of 128 images. Each has $128/K$ images. **Guess:** how many
+# times as fast are eight workers with this $t_0$ and $c$, before they have exchanged a single number?
 #
-# Python only tells a GPU what to compute, and goes on at once. So wait for the GPU by `torch.cuda.synchronize()` before
-# you read the clock. `loss.item()` waits, too: it needs the result.
+# <details><summary>Compare your guess</summary>
+#
+# One worker needs 20 + 128 = 148 ms. Each of the eight has 16 images, and needs 20 + 16 = 36 ms. So they are only 4.1
+# times as fast.
 #
 # </details>
 #
-# Fit that line. Choose it so that the sum of the squared errors is smallest.
+# **This is the first reason why $K$ workers are not $K$ times as fast:** an update takes $t_0 + cB/K$, and $t_0$ does
+# not become smaller. On a GPU this is worse. Its $c$ is tiny, and its $t_0$ is not. So its knee is at a much larger
+# batch.
+#
+# How large are $t_0$ and $c$ on your machine? Write a function that fits the line to measured times. Choose it so that
+# the sum of the squared errors is smallest.
 #
 # <details><summary>A hint</summary>
 #
@@ -201,79 +241,46 @@ def step_time(batches: list[int], seconds: list[float]) -> list[float]:
 
 
 # %% [markdown]
-# **What to look at:** the dots, the dashed line and the dotted line belong to our saved run, on another machine. The
-# dashed line is its fitted $t_0 + cB$, and the dotted line its knee. On the left, see the flat part and the rising
-# part. (Both axes are logarithmic there, so a straight line looks bent.) On the right, the speed stops growing. Is it
-# about half as high at the knee?
-#
-# The stars are your own run. Do they jump up and down? Then another program was busy, so run the cell again.
+# The next cells measure updates with batches of 1 to 512 images on your machine. (Most networks have batch
+# normalisation, so the network of this experiment has it, too.) Then your function finds $t_0$ and $c$. It gets the
+# batches of up to 128 images only, so that the larger ones can test it.
 
 # %%
 from lessons import live, saved
+from lessons.cells.tasks.steady import steady
 
 measured = live("C16", device=device, seed=seed)["updates"][0]
+
+
+# %%
+def fitted(run: dict, most: int = 128) -> list[float]:
+    """[t0, c] of a run, from its batches of up to so many images."""
+    count = sum(batch <= most for batch in run["batches"])  # the batches come in order, the smallest first
+    return step_time(run["batches"][:count], run["seconds"][:count])
+
+
+whose, mine = steady(measured)  # your run, or a saved one if another program was busy
+t0, c = fitted(mine)
+print(f"{whose}: t0 = {1000 * t0:.1f} ms, c = {1000 * c:.3f} ms an image, knee at {t0 / c:.0f} images")
+
+# %% [markdown]
+# **Predict:** how long does an update of 512 images take? Is your line right within a tenth?
+
+# %%
+for batch, seconds in zip(mine["batches"], mine["seconds"], strict=True):
+    if batch > 128:
+        print(f"{batch:4} images: predicted {1000 * (t0 + c * batch):.0f} ms, measured {1000 * seconds:.0f} ms")
+
+# %% [markdown]
+# **What to look at** in the figure: the stars are your run. The dots, the dashed line and the dotted knee are our saved
+# run, on another machine. On the left, see the flat part and the rising part. (Both axes are logarithmic there, so a
+# straight line looks bent.) On the right, the speed stops growing. Is it about half as high at the knee?
 
 # %%
 saved_c16 = saved("C16")
 
 # %% [markdown]
-# Now your own machine. Your function finds $t_0$ and $c$ from the batches of up to 128 images. Then it predicts two
-# batches that it has not seen: one of 100 images, and the largest of the run. Is the line right within a tenth? (If
-# other programs were busy, your times may make no line. Then we go on with those of the saved run.)
-
-# %%
-from itertools import pairwise
-
-from benchmarks.instruments.step_timing import seconds_of_update
-from cifar.workers import use_device
-
-
-def fitted(run: dict) -> list[float]:
-    """[t0, c] of a run, from its batches of up to 128 images."""
-    count = sum(batch <= 128 for batch in run["batches"])  # the batches come in order, the smallest first
-    return step_time(run["batches"][:count], run["seconds"][:count])
-
-
-whose = "your machine"
-if any(small > 1.5 * large for small, large in pairwise(measured["seconds"])):  # a larger batch was much faster
-    print("Your times jump up and down: another program was busy. We go on with the saved run.")
-    measured, whose = saved_c16.runs["updates"][0], "the saved run"
-t0, c = fitted(measured)
-print(f"t0 = {1000 * t0:.1f} ms, c = {1000 * c:.3f} ms an image, knee at {t0 / c:.0f} images")
-if whose == "your machine":
-    pictures, labels = next(data.batches(train, data.shuffle(len(train), seed, 0), 100, data.augment))
-    took = seconds_of_update(pictures, labels, use_device(device))
-    print(f"an update of 100 images: predicted {1000 * (t0 + 100 * c):.0f} ms, measured {1000 * took:.0f} ms")
-    if not 0.5 < (t0 + 100 * c) / took < 2:
-        print("They are far apart. Probably another program was busy: run the cell with live() again, and this one.")
-largest, seconds = measured["batches"][-1], measured["seconds"][-1]
-print(f"an update of {largest} images: predicted {1000 * (t0 + largest * c):.0f} ms, measured {1000 * seconds:.0f} ms")
-
-# %% [markdown]
-# <details><summary>Your t0 is negative, or the prediction is far off, or the best speed lies above 1/c. Why?</summary>
-#
-# Other programs may have been busy. Or your function's largest batches decide too much. It makes the squared errors in
-# seconds small, and the slow batches have the largest errors. So the line may miss the small batches. That is why we
-# left the largest ones out. Then again, it does not know them: large batches can be a little faster than the line says,
-# or slower. The processor's caches, its small fast memories, matter here. If a batch no longer fits in them, each image
-# may take longer.
-#
-# </details>
-#
-# <details><summary>Can one predict the time without a run?</summary>
-#
-# Roughly, by counting. Take a convolution with windows of 3 × 3 from 64 to 64 channels. It has 9 · 64 · 64 weights, and
-# it uses all of them at each pixel. So for each pixel it makes 9 · 64 · 64 multiplications, and as many additions. An
-# image of 32 × 32 has 1,024 pixels. So it needs 2 · 9 · 64 · 64 · 1,024, or 75 million operations. On an image of 16 ×
-# 16 it needs a quarter of them, and it has as many weights. The gradients need about twice as many, because there are
-# some for the weights and some for the inputs. So training needs three times 75 million. A processor that makes 50
-# billion of them a second needs 4.5 ms for this layer and one image. Such a count tells $c$, but not $t_0$, and real
-# programs reach only a part of the speed that a data sheet names.
-#
-# </details>
-#
-# Now a question of this course. $K$ workers share a batch of 128 images. Each has $128/K$ images, and a processor like
-# yours. **Guess:** how many times as fast are eight workers, before they have exchanged a single number?
+# How many times as fast would several processors like yours be?
 
 # %%
 for name, (fixed, each) in {whose: (t0, c), "the saved run": fitted(saved_c16.runs["updates"][0])}.items():
@@ -281,42 +288,57 @@ for name, (fixed, each) in {whose: (t0, c), "the saved run": fitted(saved_c16.ru
     print(f"{name}:", ", ".join(f"{size} workers {times[1] / times[size]:.1f} times as fast" for size in (2, 4, 8)))
 
 # %% [markdown]
-# **This is the first reason why $K$ workers are not $K$ times as fast:** an update takes $t_0 + cB/K$, and $t_0$ does
-# not become smaller. On a GPU this is worse. Its $c$ is tiny, and its $t_0$ is not. So its knee is at a much larger
-# batch.
+# <details><summary>Your t0 is negative, or the prediction is far off. Why?</summary>
 #
-# ## Where does the memory go?
+# Other programs may have been busy. Or the machine is not as simple as a line. The processor's caches, its small fast
+# memories, matter: if a batch no longer fits in them, each image may take longer. Very small batches may also be slower
+# than the line says.
 #
-# Each *parameter* needs memory: for the weight, for its gradient, and for the optimizer's averages. SGD with momentum
-# keeps one of them, a running sum of the gradients. Adam keeps two, running means of the gradients and of their
-# squares. That part is the same for every batch. Each *image* needs memory, too. For what? Here are two explanations.
+# </details>
 #
-# - **The inputs of the layers.** After the loss is known, the **backward pass** computes the gradients, from the last
-#   layer to the first. The gradient of a weight needs the *input* of its layer. For example, let a layer have one
-#   weight, $y = w x$, with the input $x = 3$. If the loss changes by 0.5 for each unit of $y$, it changes by 0.5 · 3 =
-#   1.5 for each unit of $w$. So $x$ has to wait in memory. These inputs are called **activations**. A network that is
-#   only used, and not trained (**inference**, or evaluation), can forget each of them after its layer. Then the memory
-#   still grows with the images, but by less.
-# - **A gradient for each image.** Each image contributes to the gradient. So it may need a gradient of its own for all
-#   weights.
+# <details><summary>How does one measure the time on a GPU?</summary>
+#
+# Python only tells a GPU what to compute, and goes on at once. So wait for the GPU by `torch.cuda.synchronize()` before
+# you read the clock. `loss.item()` waits, too: it needs the result.
+#
+# </details>
+#
+# ## What memory does an image cost?
+#
+# A batch of 64 images needs more memory than a batch of one. What does each image need it for? Here are two
+# explanations.
+#
+# - **The inputs of the layers.** The gradient of a layer may need what went into the layer. Then the inputs of all
+#   layers must be kept, for each image. These inputs are called **activations**.
+# - **A gradient for each image.** The gradient of a batch is a mean. Then there may be a gradient of all weights for
+#   each image.
+#
+# Say that a network has 1,000,000 weights of 4 bytes, and that the inputs of its layers have 500,000 bytes for an
+# image. What do 64 images add? By the first explanation they add 64 × 0.5 = 32 MB, and by the second 64 × 4 = 256 MB.
 #
 # The experiment measures the peak, which is the most memory that a process has held. It starts a fresh process for each
-# batch size. It also adds up the activations that PyTorch keeps. **Guess:** which explanation is right?
-#
-# **What to look at:** on the left, how steep the lines are. On the right, compare the bar of training with the two
-# lowest bars. They are the two explanations.
+# batch size. **Guess:** which explanation is right?
 
 # %%
-from benchmarks.claims.lesson_02 import c17_training_memory as c17
-
 memory = live("C17", device=device, seed=seed)
+
+# %% [markdown]
+# **What to look at:** on the left, how steep the lines are. (*Evaluation* uses the network without training it.) On the
+# right, the two lowest bars are what the two explanations say. Which of them is nearer to the bar of training?
+# (Training needs a little more than the activations, because some other
+# tensors live for a moment.)
 
 # %%
 _ = saved("C17")
 
 # %% [markdown]
-# There is no gradient for each image. PyTorch adds the contributions during the calculation, and keeps only the sum. It
-# has the shape of the weights:
+# The first explanation is right. After the loss is known, the **backward pass** computes the gradients, from the last
+# layer to the first. The gradient of a weight needs the input of its layer. For example, let a layer have one weight,
+# $y = w x$, with the input $x = 3$. If the loss changes by 0.5 for each unit of $y$, it changes by 0.5 · 3 = 1.5 for
+# each unit of $w$. So $x$ has to wait in memory.
+#
+# And there is no gradient for each image. PyTorch adds up the images' parts while it computes, and keeps only the sum.
+# The sum has the shape of the weights:
 
 # %%
 import torch
@@ -329,10 +351,19 @@ for size in (1, 64, 4096):
     print(f"{size} images: gradient {tuple(layer.weight.grad.shape)}, input kept {tuple(inputs.shape)}")
 
 # %% [markdown]
-# So the memory is a line, too. A fixed part belongs to the parameters, and each image adds its activations. For
-# example, a network has 1,000,000 weights, and each image needs 500,000 bytes of activations. With Adam, the fixed part
-# has four numbers of 4 bytes for each weight: the weight, its gradient and two averages. That is 16 MB. A batch of 64
-# images adds 32 MB.
+# <details><summary>Why does the line of evaluation rise, too?</summary>
+#
+# A network that is only used, and not trained, needs no gradients. This is called **inference**, or evaluation. It
+# holds the activations of one or two layers at a time, and forgets the others. So an image costs less.
+#
+# </details>
+#
+# ## What does every worker hold?
+#
+# So the memory is a line, too, as the time was. Its fixed part belongs to the *parameters*. Each needs memory for the
+# weight, for its gradient, and for the optimizer's averages. SGD with momentum keeps one average, a running sum of the
+# gradients. Adam keeps two, running means of the gradients and of their squares. With Adam, 1,000,000 weights need four
+# numbers of 4 bytes each, which is 16 MB. A batch of 64 images adds 32 MB.
 #
 # Suppose that a batch does not fit into the memory of one machine. **Guess:** do four workers need a quarter of the
 # memory each? Write a function that says how many workers are needed.
@@ -352,30 +383,26 @@ def workers_needed(weights: int, averages: int, activations: int, images: int, m
 
 
 # %% [markdown]
-# Now the network of this lesson. Fit a line to the peaks of your own run. Its slope is what an image adds. Take that as
-# the activations. (It is a little more, because some tensors live for a moment only.) How many workers does a batch of
-# 4,096 images need?
+# Now the network of this lesson. Your `step_time` fits a line to any numbers, so it can also fit the peaks of your own
+# run. The slope is what an image adds. How many workers does a batch of 4,096 images need? **Guess:** what happens if
+# each has only 7 MiB? (1 MiB is 1,048,576 bytes.)
 
 # %%
-from math import ceil
-
+fixed, each = step_time(memory["training"][0]["batches"], memory["training"][0]["peaks"])  # bytes
 weights = memory["training"][0]["weights"] // 4  # this entry is in bytes
-each, fixed = c17.growth(memory["training"][0])
-print(f"{weights:,} weights, {each / 2**20:.2f} MiB for an image, {fixed / 2**20:.0f} MiB fixed")
+print(f"{weights:,} weights, {each / 2**20:.2f} MiB for an image")
 for mebibytes in (4096, 1024, 256, 64, 7):
     needed = workers_needed(weights, 2, round(each), 4096, mebibytes * 2**20)
-    fitting = int((mebibytes * 2**20 - fixed) / each)  # images beside the fixed part of your run
-    measured_too = ceil(4096 / fitting) if fitting >= 1 else 0
-    print(f"with {mebibytes:4} MiB on each, workers needed: {needed or 'none is enough'}", end="; ")
-    print(f"with the fixed part of your run: {measured_too or 'none is enough'}")
+    print(f"with {mebibytes:4} MiB on each, workers needed: {needed or 'none is enough'}")
 
 # %% [markdown]
+# With 7 MiB no number of workers is enough: the weights, the gradients and the averages alone need more. (A real
+# process needs even more than your function says. Its fixed part is larger than the parameters, because PyTorch takes
+# memory for its own work.)
+#
 # More workers need less memory each, but only for the images. Each worker still holds *all* the weights, gradients and
 # averages. In this small network, they are small beside the activations. In a large language model, they are not. Then
 # more workers do not help, and notebook 10 says what does.
-#
-# The fixed part of your run is larger than the parameters of your function, because PyTorch takes memory for its own
-# work when it first computes. Where memory is short, this counts, as the last column shows. (1 MiB is 1,048,576 bytes.)
 #
 # When memory runs out, first look at how many images each worker has in an update.
 #
@@ -396,8 +423,8 @@ for mebibytes in (4096, 1024, 256, 64, 7):
 #
 # ![](drawings/prefetching.svg)
 #
-# In the exercise, *all* stages may work at the same time, each on another batch (`overlapped`). How many images a
-# second come out, with and without it?
+# In the drawing, two things go on at a time. In the exercise, *all* stages may work at the same time, each on another
+# batch (`overlapped`). How many images a second come out, with and without it?
 
 
 # %% exercise="pipeline_rate"
@@ -409,72 +436,48 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 
 
 # %% [markdown]
-# In the experiment, only *two* things run side by side. A second thread, a second line of work in the same process,
-# prepares the next batch: it fetches, distorts and normalises. At the same time the network computes its update. (Each
-# of the two has one core here, so an update takes longer than in the first experiment.) So your function gets two
-# numbers below: the time of the three preparing stages together, and the time of the update. (PyTorch's `DataLoader`
-# can use processes instead.) The experiment has five pipelines. Take two of them first.
+# Is your formula right? We measured two pipelines. In them, only *two* things run side by side. A second thread, a
+# second line of work in the same process, prepares the next batch: it fetches, distorts and normalises. At the same
+# time the network computes its update. So your function gets two numbers: the time of the three preparing stages
+# together, and the time of the update. (PyTorch's `DataLoader` can use processes instead.)
 #
 # - `vectorised` prepares a whole batch at a time, as the scripts do.
 # - `decoded` does the same, but each image comes from a JPEG file of 320 × 320 pixels. This is like training on
 #   photographs: a file has to be decoded and made smaller before one has an image.
 #
-# **Guess:** which of the two gains more from prefetching, in per cent?
+# These are the times of a batch of 128 images, in our runs:
 #
-# **What to look at:** the first two rows. On the left, which side is longer in each bar: the update, or the three
-# preparing stages? On the right, each pipeline has two bars, without and with prefetching. A bar is the measured time.
-# A diamond is the time predicted from the stages on the left. Does each bar end at its diamond? (The figure shows our
-# saved runs.)
+# | | the three preparing stages | the update |
+# | --- | --: | --: |
+# | `vectorised` | {{c19_vectorised_preparing}} ms | {{c19_vectorised_update}} ms |
+# | `decoded` | {{c19_decoded_preparing}} ms | {{c19_decoded_update}} ms |
+#
+# **Predict with your formula:** which of the two gains more from prefetching, in per cent? And what would `decoded`
+# gain from a GPU on which an update takes no time, with prefetching?
+#
+# **What to look at:** on the left, which side is longer: the update, or the three preparing stages? On the right, a bar
+# is the measured time, without and with prefetching. A diamond is the time that *your function* says.
 
 # %%
-stages = live("C19", device=device, seed=seed)
+from lessons.cells.plots.prefetching import show_prefetching
 
-# %%
-_ = saved("C19", own=False)
+show_prefetching(pipeline_rate)
 
 # %% [markdown]
-# The answer is `decoded`. Prefetching can hide only the shorter of the two sides. In `decoded` both sides are long, so
-# the whole update hides behind the decoding. In `vectorised` the preparing is short, so there is little to hide. (At
-# most, prefetching doubles the speed. It does so if both sides are equally long.)
+# Each bar on the right ends near its diamond, so the formula is right here. The answer is `decoded`. Prefetching can
+# hide only the shorter of the two sides. In `decoded` both sides are long, so the whole update hides behind the
+# decoding. In `vectorised` the preparing is short, so there is little to hide. (With two sides, prefetching at most
+# doubles the speed. It does so if both are equally long.)
 #
-# The other three rows have one short side, too:
+# Two rules follow:
 #
-# - `loop` prepares image by image in Python, as many programs do it. Its preparing takes longer than that of
-#   `vectorised`, and is still the short side.
-# - `cached` distorts the images once, keeps them, and only fetches them. So the network sees the same version of each
-#   image in every epoch, and can learn it by heart. Its preparing is the short side.
-# - `loop small network` has hardly anything to compute, so its update is the short side.
-#
-# In our saved runs of `decoded`, preparation is the slower side. **Guess:** what would it gain from a GPU on which an
-# update takes no time, with prefetching? The cell predicts your own machine's rates, and this one in the last row:
-
-# %%
-from IPython.display import Markdown
-
-rows = ["| images a second | predicted | measured |", "| --- | --: | --: |"]
-for arm in ("vectorised", "decoded"):
-    run = stages[arm][0]
-    *preparation, update = run["stages"].values()
-    for name, overlapped in (("in_turn", False), ("prefetched", True)):
-        said = pipeline_rate([sum(preparation), update], run["batch"], overlapped)
-        rows.append(f"| {arm}, {name.replace('_', ' ')} | {said:.0f} | {run[name]:.0f} |")
-on_such_a_gpu = pipeline_rate([sum(preparation), 0.0], run["batch"], True)
-rows.append(f"| decoded, prefetched, on such a GPU | {on_such_a_gpu:.0f} | |")
-Markdown("\n".join(rows))
-
-# %% [markdown]
-# In turn, the times of the stages add up. With prefetching, the slower side decides, if a core is free for it. In the
-# saved runs this fits within a few per cent for the lessons' network. For the small network the predicted rates are too
-# high (and in the figure, the predicted times too short). Its stages are so short that the time between them counts.
-# Two rules follow.
-#
-# - **Measure the stages before you change one.** With prefetching, `decoded` gains nothing from a faster network or
-#   from a GPU. The decoding takes as long as before. It gains from faster decoding, or from more threads that decode.
-#   (On your machine the update may be the slower side. Then a faster network helps, until the decoding is slower.)
-# - **Vectorise first (prepare a whole batch at a time), prefetch second.** In the figure, `loop` with prefetching is as
-#   fast as `vectorised`, but it needs a second core. Prefetching hides work. It does not remove it. With as many
-#   workers as cores, no core is free. Then the thread slows the network down by as much time as it saves. That is one
+# - **Measure the stages before you change one.** With prefetching, `decoded` gains nothing from a GPU: the decoding is
+#   the slower side, and takes as long as before.
+# - **Vectorise first, prefetch second.** (The lab shows a pipeline that is not vectorised.) Prefetching hides work. It
+#   does not remove it, and it needs a core that is free. With as many workers as cores, there is none. That is one
 #   reason why the course's scripts do not prefetch.
+#
+# The lab (notebook 12) measures your own machine, and three more pipelines.
 #
 # ## Summary
 #
@@ -485,7 +488,7 @@ Markdown("\n".join(rows))
 #   hardly faster.
 # - Activations need memory for each image, and workers share the images. Weights, gradients and averages need the same
 #   for any batch, on every worker.
-# - In turn, the times of the stages add up. With prefetching, the slower side sets the pace, if a core is free.
+# - Without prefetching, the times of the stages add up. With it, the slower side sets the pace, if a core is free.
 #
 # The lines to keep:
 #
@@ -511,8 +514,8 @@ Markdown("\n".join(rows))
 #
 # <details><summary>Question 2. A run stops for lack of memory. You replace Adam by plain SGD, which keeps no averages. It stops again. Why?</summary>
 #
-# The optimizer's averages are counted by parameter. This network's parameters are small beside the activations of a
-# large batch. A smaller per-worker batch helps.
+# The optimizer's averages belong to the parameters. In this network, these need little memory beside the activations of
+# a large batch. A smaller per-worker batch helps.
 #
 # </details>
 #

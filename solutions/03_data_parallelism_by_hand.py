@@ -47,11 +47,14 @@ from lessons import compare, explore, live, saved, torchrun
 # time. Is the training then twice as fast?
 #
 # A **worker** is one running copy of the training program. Here each worker has one core of this machine for itself.
-# Think of the core as its GPU. First one worker trains alone. Then two workers train, and exchange their gradients in
-# each update. Each worker has a batch of 64 images.
+# Think of the core as its GPU. First one worker trains alone, with 64 images in an update. Then two
+# workers train, and exchange their gradients in each update. There are two ways to share the work:
 #
-# **Guess first.** One worker alone trains on 100 images. On how many do two workers train together, in the same time?
-# Write a number into the next cell.
+# - **Weak scaling:** each worker keeps its batch of 64 images. So an update uses 128.
+# - **Strong scaling:** the workers share one batch of 64 images. Each has 32.
+#
+# **Guess first,** for weak scaling. One worker alone trains on 100 images. On how many do two workers train together,
+# in the same time? Write a number into the next cell.
 
 # %%
 my_guess = None  # a number of images, such as 100
@@ -67,9 +70,9 @@ result = saved("cores")
 compare("two_workers", my_guess)
 
 # %% [markdown]
-# In the saved experiment they manage {{cores_weak}}. This is **weak scaling**: each worker keeps its batch of 64. In
-# **strong scaling** the workers share one batch of 64. Then each has less to compute, but the exchange takes as long as
-# before. So they gain less. The dashed line is a prediction for four and eight workers, each with a core of its own.
+# In the saved experiment they manage {{cores_weak}} with weak scaling. With strong scaling they gain less: each has
+# less to compute, but the exchange takes as long as before. The dashed line is a prediction for four and eight workers,
+# each with a core of its own.
 #
 # In most other experiments of this course, one worker already uses all cores. Two workers must share them, so they
 # cannot be faster. Such times say nothing about workers that have a GPU each.
@@ -135,7 +138,9 @@ for name, found in (("mean of means", mine.mean(0)[:1000]), ("weighted", weighte
 
 # %% [markdown]
 # Here 0 is perfect, and 1 is as bad as a gradient of zeros. Your weighted mean is right up to rounding. The mean of
-# means is far off. Here is the right mean as a formula. $n_r\, g_r$ is the sum of the gradients of worker $r$, so
+# means is far off. Why? The worker with 8 of the 128 images should count for 8/128, which is 1/16. In the mean of means
+# it counts for 1/3. And the gradient of only 8 images is mostly noise. Here is the right mean as a formula. $n_r\, g_r$
+# is the sum of the gradients of worker $r$, so
 #
 # $$g = \frac{\sum_r n_r\, g_r}{\sum_r n_r}.$$
 #
@@ -158,7 +163,7 @@ result = saved("C02")
 # The plain mean gives the small shard too much weight. If the data are shuffled, it holds other images each time. So
 # this is only more noise. If the data are sorted, it holds images of the last classes each time. Then these classes
 # pull every update in their direction. (A worker without any image must take part, too. It gives zeros as its gradient,
-# and the count 0. A mean over no images would be 0 / 0, which PyTorch calls `nan`. With it, the sum of all workers
+# and the count 0. A mean over no images would be 0 / 0, which PyTorch calls `nan`, and then the sum of all workers
 # would be `nan`, too.)
 #
 # There are three cures. Weigh by the counts, as you did. Or give every worker equally many images, and leave the rest
@@ -170,8 +175,7 @@ result = saved("C02")
 # ### On real workers: is it exact?
 #
 # Do $K$ workers with $n$ images each compute what one worker computes with the same $Kn$ images? In the next run, real
-# workers average their gradients by Horovod, the library of lesson 04. One process computes the gradient of all their
-# images.
+# workers average their gradients, and one process computes the gradient of all their images.
 #
 # Many networks use **batch normalisation**. It takes the numbers that a layer computes for all images of a batch. It
 # subtracts their mean, and divides by their standard deviation. These two are its *statistics*. We compare three
@@ -291,8 +295,9 @@ def server_mean(vector):
 # Follow chunk 0, the first number of each. In step 0 worker 0 sends its 1, and worker 1 adds it to its 10. In step 1
 # worker 1 sends the 11, and worker 2 adds it to its 100. Now chunk 0 is complete. Steps 2 and 3 carry it to the others.
 #
-# In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it has just received. All send at
-# the same moment.
+# In step 0, worker $r$ sends chunk $r$. In each later step it sends the chunk that it has just received. For example,
+# worker 1 sends chunk 1, then chunk 0, then chunk 2, then chunk 1. So the number falls by one in each step, and the
+# number after 0 is $K-1$. (Python's `-1 % 3` is 2.) All send at the same moment.
 #
 # - **First half, the *reduce-scatter*:** a worker *adds* what comes in. After $K-1$ steps it holds one complete chunk.
 # - **Second half, the *all-gather*:** what comes in *replaces* the old chunk. After $K-1$ more steps all workers hold
@@ -334,12 +339,24 @@ from lessons.cells.plots.by_hand import show_losses, show_ring
 show_ring(ring_step, workers)
 
 # %% [markdown]
-# Your function sees the chunks of all workers, as nobody in a real ring does. A real worker knows only three numbers:
-# its rank, the step and the size. From these it has to find out which chunk it sends, which chunk comes in, and whether
-# it adds this chunk or replaces its own. Write this plan. It is for both halves, so the steps are counted on: with
-# three workers, steps 0 and 1 are the first half, and steps 2 and 3 are the second. In the table above, worker 1 sends
-# chunk 1, then chunk 0, then chunk 2, then chunk 1. So the number falls by one in each step, and after 0 comes the last
-# chunk. (Python's `-1 % 3` is 2.) The workers below follow your plan.
+# Your function sees the chunks of all workers. A real worker does not. It knows only three numbers: its rank, the step
+# and the size. From these it has to find out
+#
+# - which chunk it sends,
+# - which chunk comes in,
+# - and whether it adds this chunk, or replaces its own by it.
+#
+# Write this plan for both halves. With three workers, steps 0 and 1 are the first half, and steps 2 and 3 are the
+# second. Here is worker 1 of the table above:
+#
+# | step | it sends chunk | chunk comes in | it |
+# | --- | --- | --- | --- |
+# | 0 | 1 | 0 | adds |
+# | 1 | 0 | 2 | adds |
+# | 2 | 2 | 1 | replaces |
+# | 3 | 1 | 0 | replaces |
+#
+# The workers below follow your plan.
 
 
 # %% exercise="ring_plan"
@@ -472,17 +489,36 @@ assert apart < 1e-3, "the means differ by more than rounding: look at ring_plan 
 # %%
 alpha, beta = 1e-4, 8 / 1e9  # seconds for a message, and for a byte
 total = 2e6  # bytes of a gradient
+print("workers   ring: latencies + bytes           one server")
 for count in (2, 4, 16, 64, 256):
     messages = 2 * (count - 1)
-    in_ring = messages * (alpha + beta * total / count)
-    with_server = messages * (alpha + beta * total)
-    print(f"{count:3} workers: {1000 * in_ring:5.1f} ms in a ring, {1000 * with_server:7.1f} ms with one server")
+    latencies, sending = messages * alpha, messages * beta * total / count
+    server = messages * (alpha + beta * total)
+    in_ring = f"{1000 * latencies:4.1f} + {1000 * sending:4.1f} = {1000 * (latencies + sending):4.1f} ms"
+    print(f"{count:7}          {in_ring:27} {1000 * server:7.1f} ms")
 
 # %% [markdown]
 # With few workers, the bytes take more time. In a ring they never take more than $2 \beta N$, here 32 ms. So with 256
 # workers most of the time is latency: 51 ms. One server is then about a hundred times slower than the ring. These times
-# are computed, and not measured. Here all workers share one machine, so no link of theirs is slow. Lesson 09 compares
-# the formula with real computers.
+# are computed, and not measured. Here all workers share one machine, so no link of theirs is slow. The lab of lesson 09
+# compares a model with this formula with real clusters.
+#
+# ## Is your own program right?
+#
+# Several workers should compute what one worker computes. So compare them:
+#
+# 1. Switch off all that is random, such as distortions, and leave batch normalisation out.
+# 2. Start with equal weights, and give the workers together the images of the one worker's batch.
+# 3. Compare the first tens of updates. They must agree, apart from rounding. (Later, rounding alone drives the runs
+#    apart.) If they do not agree, the program has a mistake.
+# 4. If they agree, put back batch normalisation alone, and then the larger batch alone. So you see which one costs
+#    accuracy.
+#
+# <details><summary>The workers average rightly, but one begins with another seed. Which step finds it?</summary>
+#
+# The third. Already the loss of the first update differs. So compare the weights before it (notebook 04).
+#
+# </details>
 #
 # ## Summary
 #
@@ -504,18 +540,11 @@ for count in (2, 4, 16, 64, 256):
 # averaging itself is not the cause. Three suspects remain: a plain mean over unequal counts, batch normalisation with
 # each worker's own statistics, and a global batch that is four times as large.
 #
-# In a program of your own, first look for a mistake. Switch off all that is random, such as distortions, and leave
-# batch normalisation out. Start with equal weights. Give each worker $1/K$ of the images of one worker's batch. The
-# first tens of updates must then agree, apart from rounding. (Later, rounding alone drives the runs apart.) If they do
-# not agree, the program has a mistake. If they agree, put back batch normalisation alone, and then the larger batch
-# alone. So you see which one costs accuracy.
-#
 # Horovod, and PyTorch's own `DistributedDataParallel`, do what you have done by hand. They leave the exchange to a
 # library such as Gloo. It often uses a ring. They also exchange while the backward pass still computes. Horovod comes
 # next.
 #
-# The lab of this lesson is notebook 13. It asks, among others, whose loss a program prints, and what one must divide a
-# sum by.
+# The lab of this lesson is notebook 13. For example, it asks whose loss a program prints.
 #
 # ## Questions
 #
@@ -528,8 +557,7 @@ for count in (2, 4, 16, 64, 256):
 #
 # <details><summary>All workers print the same training loss to the last digit, at every update. Good news?</summary>
 #
-# Only if the loss was averaged before printing. Different images have different losses. So if nobody averaged, every
-# worker has the same images, and $K$ workers do the work of one. Print the numbers of the images of a batch on each
-# worker.
+# Only if the loss was averaged before printing. Different images have different losses. So if nobody averaged, equal
+# losses mean equal images: $K$ workers do the work of one. Print the numbers of the images of a batch on each worker.
 #
 # </details>

@@ -14,9 +14,9 @@
 # # 04 Horovod
 #
 # **After this notebook you will be able to** turn a training program for one worker into one for many, say what each
-# changed line is for and what happens without it, and read Horovod's timeline.
+# changed line is for and what happens without it, and say how much of an exchange can be hidden.
 #
-# **Time:** about {{minutes_04}} minutes, and about three minutes of waiting on 2 CPU cores. **Builds on:** 02
+# **Time:** about {{minutes_04}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** 02
 # (`cifar_single.py`) and 03 (the ring all-reduce, means of means).
 #
 # In the last notebook you averaged gradients by hand. In practice a library does it, while the backward pass goes on.
@@ -87,62 +87,33 @@ print("\n".join(launch("horovodrun", "words.py", workers)))
 # ## What changes
 #
 # `cifar_single.py` is notebook 02's program. `cifar_base.py` is the same program for several workers, and nothing
-# more. Here is `cifar_base.py` without its opening comment. A plus marks each line that is new or changed:
-
-# %%
-import difflib
-from pathlib import Path
-
-from cifar import cli
-
-source = Path(cli.__file__).parents[1]
-one, many = (
-    (source / name).read_text().split('"""', 2)[2].strip().splitlines() for name in ("cifar_single.py", "cifar_base.py")
-)
-marked = [line for line in difflib.ndiff(one, many) if line[0] in " +"]  # without the lines that are gone
-print("\n".join(marked))
-
-# %% [markdown]
-# Find the line that answers each question. (A *shard* is a worker's part of the images.) Then open the answers.
+# more. Seven questions lead from one to the other. Each has an answer of one or two lines. The next sections take them
+# one by one. (A *shard* is a worker's part of the images.)
 #
-# | question | explained in |
-# | --- | --- |
-# | Who am I? | MPI's words |
-# | Which device is mine? | A GPU each |
-# | Do all start with equal weights? | An equal start |
-# | How do the weights stay equal? | Average or sum |
-# | Which images are mine? | Shards |
-# | What number do I report? | Counting the test images |
-# | Who writes files? | Break the lines |
-#
-# <details><summary>The answers</summary>
-#
-# | question | answer |
-# | --- | --- |
-# | Who am I? | `hvd.init()`, then `hvd.rank()`, `hvd.size()`, `hvd.local_rank()` |
-# | Which device is mine? | `use_device(..., hvd.local_rank(), hvd.local_size())` |
-# | Do all start with equal weights? | `hvd.broadcast_parameters(...)` |
-# | How do the weights stay equal? | `hvd.DistributedOptimizer(...)`: all apply the same mean gradient |
-# | Which images are mine? | `shard(order, hvd.rank(), hvd.size())` |
-# | What number do I report? | `hvd.allreduce(...)`: the mean loss, the sum of correct answers |
-# | Who writes files? | `if hvd.rank() == 0` |
-#
-# </details>
-#
-# Two more lines look like details. The seed is `args.seed + hvd.rank()`, so each worker distorts its images in its own
-# way. The *shuffle* uses `args.seed` alone, so all workers cut up the same order.
+# | question | the lines that answer it | section |
+# | --- | --- | --- |
+# | Who am I? | `hvd.init()`, then `hvd.rank()`, `hvd.size()`, `hvd.local_rank()` | MPI's words |
+# | Do all start with equal weights? | `hvd.broadcast_parameters(...)` | An equal start |
+# | Which device is mine? | `use_device(..., hvd.local_rank(), hvd.local_size())` | A GPU each |
+# | How do the weights stay equal? | `hvd.DistributedOptimizer(...)`: all apply the same mean gradient | Average or sum |
+# | Which images are mine? | `shard(order, hvd.rank(), hvd.size())` | Shards |
+# | What number do I report? | `hvd.allreduce(...)`: the mean loss, the sum of correct answers | Counting the test images |
+# | Who writes files? | `if hvd.rank() == 0` | Break the lines |
 #
 # One line of Horovod's own list is missing: the learning rate, times the number of workers. The program is correct
-# without it. It changes how training converges, so it waits for notebooks 05 and 06. Schedules wait for them, too. (A
-# schedule may count updates, and with four workers an epoch has a quarter of them.)
+# without it. It changes how training converges, so it waits for notebooks 05 and 06.
 #
 # ### An equal start
+#
+# ```python
+# hvd.broadcast_parameters(net.state_dict(), root_rank=0)
+# ```
 #
 # All workers apply the same gradient, so all make the same step. Two networks that begin equal stay equal. Two that
 # begin apart stay apart.
 #
-# In a **broadcast** one worker sends its weights to all others. The script needs it, because each worker has another
-# seed. (Would equal seeds do? That is Question 3.)
+# In a **broadcast** one worker sends its weights to all others. The script needs it, because each worker draws its
+# first weights by another seed. (Only the shuffle has one seed for all.) (Would equal seeds do? That is Question 2.)
 #
 # <details><summary>What else must be broadcast after a restart?</summary>
 #
@@ -153,10 +124,8 @@ print("\n".join(marked))
 #
 # </details>
 #
-# ### Break the lines
-#
-# `sabotage` puts a bug into `cifar_base.py`, and runs it on four workers for some seconds. The first bug: no
-# `hvd.broadcast_parameters`. The workers start with different weights. Will the program crash?
+# Is it really so? `sabotage` puts a bug into `cifar_base.py`, and runs it on four workers for some seconds. The first
+# bug: no `hvd.broadcast_parameters`. The workers start with different weights. **Guess:** will the program crash?
 
 # %%
 from lessons.cells.tasks.sabotage import sabotage
@@ -164,44 +133,14 @@ from lessons.cells.tasks.sabotage import sabotage
 rows = sabotage("no broadcast")
 
 # %% [markdown]
-# Nothing crashes, and the program prints no warning. Only the table shows the bug, because it compares the workers'
-# weights.
-#
-# Do all the lines matter? Now we leave out five changes, one at a time. Each time we check the workers' weights,
-# images, device and files.
-#
-# **What to look at:** on the left, a row is a program, and a column is a symptom. A 1 is healthy. On the right you see
-# how far apart the workers' networks are. Before you look: which of these programs will crash?
-
-# %%
-from lessons import saved
-
-result = saved("C27")
-for arm, (run, *_) in result.runs.items():
-    print(f"{arm}: {sum(map(bool, run['errors']))} of {len(run['errors'])} workers ended with an error")
-
-# %% [markdown]
-# Distributed bugs are expensive because they are silent. Most of these programs run to the end, print a loss that
-# falls, and save a model.
-#
-# - **Without `hvd.broadcast_parameters`** the workers still exchange gradients. But each computes them for weights that
-#   no other worker has.
-# - **Without `DistributedOptimizer`** nobody exchanges gradients. You get several lonely runs, and only one is saved.
-#   The printed accuracy is a mean over different networks.
-# - **With several writers** a file may mix lines of several workers. Or a worker fails, because another one has already
-#   renamed the file.
-#
-# You find such a bug by asking for its symptom. Count the distinct images. Print the device. See who writes. Compare a
-# **hash** of the weights: a short number computed from all of them, so different weights show at once.
-#
-# <details><summary>On the right of the figure, a curve falls. Do the workers come nearer to each other?</summary>
-#
-# Not always. The curve is the distance between two workers' weights, divided by the length of the weights. That length
-# grows. So the curve can fall although the workers stay as far apart.
-#
-# </details>
+# Nothing crashes, and the program prints no warning. Only the table shows the bug. It compares a **hash** of each
+# worker's weights: a short number computed from all of them, so different weights show at once.
 #
 # ## A GPU each
+#
+# ```python
+# device = workers.use_device(args.device, hvd.local_rank(), hvd.local_size())
+# ```
 #
 # A process that asks for "the GPU" gets number 0. So by default all workers of a machine share GPU 0, and the others
 # idle. Each worker must be **pinned** to a device: it gets one of its own, by its *local* rank. Why not by rank? Take
@@ -213,23 +152,38 @@ for arm, (run, *_) in result.runs.items():
 #
 # ## Average or sum?
 #
+# ```python
+# optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters())
+# ```
+#
+# The optimizer is wrapped. From now on, it exchanges the gradients before each step.
+#
 # `hvd.allreduce` and `DistributedOptimizer` **average** unless you say `op=hvd.Sum`. If the loss is a mean over the
 # batch, the average is right: it is the mean over the global batch, if all workers' batches are equally large (notebook
 # 03).
 #
-# What if you sum? The sum of $K$ gradients is $K$ times the average. With SGD each step is then $K$ times too large. If
-# you also multiply the learning rate by $K$, you have scaled twice. Adam divides a gradient by its usual size, so it
-# hides the mistake. PyTorch's own `dist.all_reduce` sums, so look out when you port code.
+# What if you sum? The sum of $K$ gradients is $K$ times the average. With SGD each step is then $K$ times too large.
+# Adam divides a gradient by its usual size, so it hides the mistake. PyTorch's own `dist.all_reduce` sums, so look out
+# when you port code.
 #
 # For *counts* the sum is right. So the script averages the loss, and sums the correct answers.
 #
 # ## Shards: is every GPU seeing the same data?
 #
+# ```python
+# order = shuffle(len(train), args.seed, epoch)  # the same seed on all workers: one shuffle, divided
+# data = batches(train, shard(order, hvd.rank(), hvd.size()), args.batch_size, augment)
+# ```
+#
 # Suppose nobody divides the images, and all seeds are equal. What do four GPUs buy you? All compute the same gradient.
 # You get the heat of four GPUs, and the result of one. Nothing fails. Horovod does not divide data for you, because it
 # does not know what data is.
 #
-# Dividing means: one shuffle that all workers agree on, cut up by rank, equally many for each.
+# ![](drawings/same_images.svg)
+#
+# Dividing means: one shuffle that all workers agree on, cut up by rank, equally many for each. So the shuffle uses
+# `args.seed` alone. (The seed of PyTorch is `args.seed + hvd.rank()`, so each worker distorts its images in its own
+# way.)
 
 # %% exercise="shard_indices"
 import torch
@@ -260,12 +214,18 @@ for epoch in range(2):
 #
 # Why must all have equally many? Each update is a collective. A worker with one batch more waits for the others.
 #
-# - If they have left the loop and wait in another exchange, all wait for ever. Horovod prints a warning every minute.
-# - If they have ended, its exchange fails with an error.
-# - If they begin the next epoch, it is worse. Horovod averages its last gradient of the old epoch with their first ones
-#   of the new epoch, in silence.
+# - If the others have left the loop and wait in another exchange, all wait for ever. Horovod prints a warning every
+#   minute.
+# - If the others have ended, this worker's exchange fails with an error.
+# - If the others begin the next epoch, it is worse. This worker's last gradient of the old epoch is averaged with their
+#   first ones of the new epoch, in silence.
 #
 # ## Counting the test images
+#
+# ```python
+# correct = training.count_correct(net, test, torch.arange(hvd.rank(), len(test), hvd.size()))
+# correct = hvd.allreduce(correct, op=hvd.Sum)
+# ```
 #
 # In *evaluation* each image must count exactly once. But ten images do not go into four equal shards. Two ways are
 # common. PyTorch's `DistributedSampler` fills up the shards with images from the start of the list. Or the shards stay
@@ -299,6 +259,49 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 # How wrong can padding be? With 7 workers, 3 of CIFAR-10's 10,000 test images are counted twice, an error of at most
 # 0.03 percentage points. With 600 workers it is 200 images, and up to 2 points. Papers report differences of that size.
 #
+# ## Break the lines
+#
+# You have met the lines. One is left: only rank 0 writes, so that files are not mixed. Do they all matter? We leave out
+# five of them, one at a time, and compare the workers'
+# weights, images, devices and files. **Guess:** which of the five programs will crash?
+#
+# | left out | what the workers do then |
+# | --- | --- |
+# | `hvd.broadcast_parameters` | they begin with different weights |
+# | `DistributedOptimizer` | nobody exchanges gradients |
+# | the device of `hvd.local_rank()` | all take the same device |
+# | `shard` | all train on the same images |
+# | `if hvd.rank() == 0` | all write the same files |
+#
+# **What to look at:** on the left, a row is a program, and a column is a symptom. For example, the first column counts
+# how many different sets of weights the workers have. A 1 is healthy in all columns. On the right you see how far
+# the networks of the workers lie from their mean, as a share of the length of this mean. (Four random networks are
+# $\sqrt 3$ times its length away, which is 173 %. The curve falls because the mean grows.)
+
+# %%
+from lessons import saved
+
+result = saved("C27")
+for arm, (run, *_) in result.runs.items():
+    print(f"{arm}: {sum(map(bool, run['errors']))} of {len(run['errors'])} workers ended with an error")
+
+# %% [markdown]
+# Distributed bugs are expensive because they are silent. Most of these programs run to the end, print a loss that
+# falls, and save a model.
+#
+# - **Without `hvd.broadcast_parameters`** the workers still exchange gradients. But each computes them for weights that
+#   no other worker has.
+# - **Without `DistributedOptimizer`** you get several lonely runs, and only one is saved. The printed accuracy is a
+#   mean over different networks.
+# - **On one device** all is computed rightly, and the other devices idle.
+# - **Without `shard`** each worker goes through all images, in the same order. So all four have the same batch, and
+#   three of them compute nothing new. An epoch takes four times as long.
+# - **With several writers** a file may mix lines of several workers. Or a worker fails, because another one has already
+#   renamed the file.
+#
+# You find such a bug by asking for its symptom. Compare the hashes. Count the distinct images. Print the device. See
+# who writes.
+#
 # ## Convert it yourself
 #
 # Now turn the program of one worker into one of four. Try it from memory, and look up a line only when you are stuck.
@@ -321,7 +324,22 @@ steps = convert.check()
 # 5. Each draws its own random numbers.
 # 6. They add up their counts.
 # 7. Only rank 0 writes.
+#
+# When all steps are done, or when you are stuck, compare with ours. The next cell prints `cifar_base.py` without its
+# opening comment. A plus marks each line that is new or changed.
 
+# %%
+import difflib
+from pathlib import Path
+
+from cifar import cli
+
+source = Path(cli.__file__).parents[1]
+one, many = (
+    (source / name).read_text().split('"""', 2)[2].strip().splitlines() for name in ("cifar_single.py", "cifar_base.py")
+)
+marked = [line for line in difflib.ndiff(one, many) if line[0] in " +"]  # without the lines that are gone
+print("\n".join(marked))
 
 # %% tags=["solution"]
 import shutil
@@ -357,16 +375,12 @@ def diagnose(symptoms: dict) -> str:
 
 
 # %% [markdown]
-# This is a good place for a break.
-#
-# ## Part two: where does the time go?
+# ## Exchange while you compute
 #
 # Your program is right. Is it also fast? In each update the workers exchange all gradients. While they do, they could
 # wait, or they could compute. Take a worker whose forward pass takes 20 ms, and whose backward pass takes 40 ms. Its
 # exchange takes 30 ms. If it waits for the exchange, a third of each update is lost. So how much of the exchange can be
 # hidden?
-#
-# ### Exchange while you compute
 #
 # The backward pass begins at the last layer. As soon as the last layer's gradient is ready, it can travel, while the
 # worker computes the gradient of the layer before:
@@ -377,9 +391,21 @@ def diagnose(symptoms: dict) -> str:
 # ready. `DistributedOptimizer` sets the hooks. A hook announces the gradient, and `loss.backward()` goes on. Only
 # `optimizer.step()` waits. So the exchange and the backward pass go on at the same time: they **overlap**.
 #
-# In the drawing each message costs 1 ms, however small it is. So many small messages take longer than few large ones.
-# Now move the dials. They begin with the last case of the drawing: six groups, here called *buckets*. **Guess:** is an
-# update shorter with three buckets, or with twelve?
+# **Read the drawing.** In its last case the gradient travels in six groups. Each takes about 5 ms for its bytes and 1
+# ms for its message. Five of them hide behind the backward pass. The last one cannot, because the first layer's
+# gradients are ready only when the backward pass ends. It is the *tail*. So an update takes 20 + 40 + 6 = 66 ms.
+#
+# **Your turn:** how long does an update take with three groups? All bytes together take 29 ms, and each message costs 1
+# ms, however small it is.
+#
+# <details><summary>Compare your answer</summary>
+#
+# A group takes 29/3 + 1 = 10.7 ms. Two hide, and the third is the tail. So an update takes 20 + 40 + 10.7, or 71 ms.
+#
+# </details>
+#
+# Now move the dials. A group is called a *bucket* there. **Guess first:** with 12 buckets, and with 32, is an update
+# shorter than with six?
 
 # %%
 from lessons import explore
@@ -387,90 +413,21 @@ from lessons import explore
 explore("timeline")
 
 # %% [markdown]
-# With three buckets an update takes 71 ms, and with twelve 64 ms: a smaller bucket can begin earlier, and less is left
-# at the end. With 32 it takes 82 ms, because each bucket costs 1 ms.
+# With twelve buckets an update takes 64 ms, because less is left at the end. With 32 it takes 82 ms: 32 messages cost
+# 32 ms, so the exchange takes 61 ms, and only about 39 ms of it can hide.
 #
-# The exchange can hide only behind the backward pass, because the forward pass has no gradients yet. And the first
-# layer's gradients are ready only when the backward pass ends. Their exchange, the *tail*, comes after it. In the
-# drawing, one exchange takes 29 ms for its bytes and 1 ms for its message. Each of six groups takes about 5 ms for its
-# bytes and 1 ms for its message. Five of them hide behind the backward pass. The last one is the tail. So the update
-# takes 20 + 40 + 6 = 66 ms. In general, at best an update takes
+# In general, the exchange can hide only behind the backward pass, and the tail cannot hide at all. (In the forward pass
+# there are no gradients yet.) So at best an update takes
 #
 # $$ \text{forward} + \max(\text{backward}, \text{exchange} - \text{tail}) + \text{tail}. $$
 #
-# (People often quote $\max(\text{compute}, \text{exchange})$, here 60 ms. It forgets the tail.)
+# (The dials show one or two milliseconds more, because the exchange waits for the first bucket. People often quote
+# $\max(\text{compute}, \text{exchange})$, here 60 ms. It forgets the tail.)
 #
-# ### Look into a real update
-#
-# Now we run `cifar_base.py` itself. An environment variable asks Horovod for a **timeline**: a record of what it did
-# with each tensor.
-
-# %%
-from lessons import horovodrun
-
-trace = Path("timeline.json").resolve()
-trace.unlink(missing_ok=True)
-lines = horovodrun(
-    "cifar_base.py", workers, epochs=epochs, images=images, batch_size=64, seed=seed, device=device,
-    environment={"HOROVOD_TIMELINE": str(trace)},
-)  # fmt: skip
-
-# %% [markdown]
-# Only rank 0 records. We pick a usual update. In the figure, each row is a gradient, and the time goes to the right.
-# Read the rows from top to bottom, as the backward pass does: the last layer comes first.
-#
-# - In the *grey* part, nothing is exchanged yet. The worker makes the optimizer's step, fetches the next batch, and
-#   computes the forward pass and the start of the backward pass.
-# - A *thin* line waits. A hook has announced this gradient. It waits until all workers have announced it, and until the
-#   exchange before it has ended. The workers find the gradient by its **name** (`named_parameters=`), because another
-#   worker may finish its gradients in another order.
-# - A *thick* line is an exchange. Thick lines that begin and end together travelled in one message. Horovod copies
-#   small tensors into one buffer for this. That is **tensor fusion**.
-# - At the *dashed* line the last gradient is announced. What comes after it is the tail.
-
-# %%
-from lessons.cells.plots.update import one_update, show_update
-
-show_update(one_update(trace))
-
-# %% [markdown]
-# This figure tells you what to mend. Look first at the thick lines. If they follow each other without a gap,
-# the exchange is the limit: the network, or on one machine the processors. If there are gaps between them, and thin
-# lines beside the gaps, the workers wait for each other. In gaps without thin lines, they compute.
-#
-# <details><summary>What are these phases called in the file?</summary>
-#
-# `NEGOTIATE_ALLREDUCE` is the waiting. `ALLREDUCE` is the exchange. It has three parts. `MEMCPY_IN_FUSION_BUFFER`
-# copies the tensors into the buffer. `GLOO_ALLREDUCE` sends the buffer round the ring (with GPUs it is
-# `NCCL_ALLREDUCE`). `MEMCPY_OUT_FUSION_BUFFER` copies the means back. To see the whole record, open `timeline.json` at
-# `ui.perfetto.dev`.
-#
-# </details>
-#
-# The worker also computes during the exchanges, but Horovod does not record it.
-#
-# ### Does overlap pay here?
-#
-# **Guess first.** Is an update on this machine near the best time, or near the time without overlap? Who does the
-# exchange here, and is there a free core for it?
-#
-# **What to look at:** on the left, two joined points are one launch, first without overlap and then with it. Does the
-# line fall or rise? The marks *best* and *sum* show what the theory allows. (These are our saved runs, with a smaller
-# batch than yours.) On the right, one update of them: the exchange begins after the backward pass, or inside it.
-
-# %%
-result = saved("C26", verdict=False)
-
-# %% [markdown]
-# The theory has two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
-# network card that is nearly true. Here the same cores do both. Sending through the **loopback**, the network inside
-# one machine, is work for the CPU, and so is adding up. If no core is free, each slows the other down. So on this
-# machine overlap saves nothing. On GPUs it usually saves time, so leave it on there.
-#
-# Overlap can even cost time. If each gradient is sent when it is ready, there are several small exchanges, and each
-# pays its latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of
-# your update. With a longer cycle (`HOROVOD_CYCLE_TIME`) Horovod waits a little longer, and fuses more of them. The lab
-# (notebook 14) measures what fusion saves.
+# Does overlap pay? The formula has two *resources*: processors that compute, and a network that sends by itself. On a
+# GPU with a good network card that is nearly true. So overlap usually saves time there: leave it on. On our machine the
+# same cores compute and send, and overlap saved nothing in our runs. The lab (notebook 14) shows these runs. It also
+# shows a **timeline** of your own program: Horovod's record of what was exchanged when.
 #
 # <details><summary>Where does clipping belong?</summary>
 #
@@ -491,7 +448,8 @@ result = saved("C26", verdict=False)
 # - The key changes: init, pin by local rank, wrap the optimizer, broadcast the start (after a restart the optimizer's
 #   state and the epoch, too), shard, reduce what you report, write on rank 0.
 # - Average gradients and losses; sum counts. Evaluate by counts, so that unequal shards do no harm.
-# - Overlap helps only if the exchange does not need the cores that compute.
+# - The exchange can hide behind the backward pass, but its tail cannot. Overlap helps only if the exchange does not
+#   need the cores that compute.
 # - Almost every change that is left out fails in silence. Look for its symptom.
 #
 # The lines to keep:
@@ -507,8 +465,8 @@ result = saved("C26", verdict=False)
 #     torch.save(net.state_dict(), "model.pt")
 # ```
 #
-# The lab is notebook 14. There you put bugs into a program yourself. It also has a checklist for a program that gets
-# slower with more workers.
+# The lab is notebook 14. There you put bugs into a program yourself, and look into a real update. It also has a
+# checklist for a program that gets slower with more workers.
 #
 # ## Questions
 #
@@ -521,15 +479,7 @@ result = saved("C26", verdict=False)
 #
 # </details>
 #
-# <details><summary>Question 2: in your timeline each gradient waits long in NEGOTIATE_ALLREDUCE, and is then exchanged
-# in no time. You are offered a faster network. Do you buy it?</summary>
-#
-# No. The exchange is short already. The workers wait for one of them to announce its gradient: it is slower, gets its
-# images later, or shares its core or GPU with somebody. Find out which, and why.
-#
-# </details>
-#
-# <details><summary>Question 3: you leave the broadcast out, but set the same seed on all workers before the network is
+# <details><summary>Question 2: you leave the broadcast out, but set the same seed on all workers before the network is
 # made. The hashes of the weights agree. Is the broadcast unnecessary?</summary>
 #
 # In this run it changes nothing. It will as soon as something draws a random number earlier on one worker, a library's

@@ -77,18 +77,37 @@ compare("four_workers", my_guess)
 verdict()
 
 # %% [markdown]
-# The answer is (c): too few updates. After as many images, the four workers reach {{c04_four}} %. **With equal updates,
-# they reach {{c04_four_updates}} %.** That is {{c04_gain}} points *more* than one worker reaches (95 % interval, the
-# range in which the true difference probably lies: {{c04_gain_interval}}).
+# The answer is (c): too few updates. Here are the runs in one place:
 #
-# So it is not (a): with equal updates, the same averaging ends higher. Each worker had its own shard, so it is not (b).
-# All seeds agree, so it is not (d).
+# | | updates | passes over the images | test accuracy |
+# | --- | --: | --: | --: |
+# | one worker | {{c04_updates_one}} | {{c04_epochs}} | {{c04_one}} % |
+# | four workers, equal images | {{c04_updates_four}} | {{c04_epochs}} | {{c04_four}} % |
+# | four workers, equal updates | {{c04_updates_one}} | 4 × {{c04_epochs}} | {{c04_four_updates}} % |
+# | one worker, four times as long | 4 × {{c04_updates_one}} | 4 × {{c04_epochs}} | {{c04_longer}} % |
 #
-# Is that fair? With equal updates, the four workers have seen four times as many images. So we let **one** worker train
-# four times as long, too. Then it has seen every image as often as they have. It reaches {{c04_longer}} %, which is
-# {{c04_longer_gain}} points more than the four workers ({{c04_longer_interval}}). It also makes four times as many
-# updates. So four workers are not needed for such a result. These runs do not tell how much of the four workers' gain
-# comes from more passes over the images, and how much from the smaller noise of their gradients.
+# **Be the judge.** Which row speaks against (a)? And what speaks against (b) and (d)?
+#
+# <details><summary>Compare your answers</summary>
+#
+# - Against (a): the third row. **With equal updates, the four workers reach {{c04_four_updates}} %.** That is
+#   {{c04_gain}} points *more* than one worker reaches (95 % interval, the range in which the true difference probably
+#   lies: {{c04_gain_interval}}). So the averaging did no harm.
+# - Each worker had its own shard, so it is not (b).
+# - All seeds agree, so it is not (d).
+#
+# </details>
+#
+# Is that fair? With equal updates, the four workers have seen four times as many images. So look at the last row. There
+# **one** worker sees every image as often as they do, and ends {{c04_longer_gain}} points above them
+# ({{c04_longer_interval}}). So four workers are not needed for such a result.
+#
+# <details><summary>Where does the four workers' gain come from?</summary>
+#
+# They pass over the images more often, and their gradients have less noise. These runs do not tell how much of the four
+# workers' gain comes from the passes, and how much from the lower noise.
+#
+# </details>
 #
 # ### Was it a bad purchase?
 #
@@ -100,24 +119,24 @@ verdict()
 saved_c04 = saved("C04", verdict=False)
 
 # %% [markdown]
-# One worker with {{c04_updates_four}} updates has seen a quarter of its images. It reaches {{c04_one_quarter}} %. Four
+# One worker with {{c04_updates_four}} updates has seen a quarter as many images. It reaches {{c04_one_quarter}} %. Four
 # workers reach {{c04_four}} %.
 #
 # > **Takeaway.** In the same *time*, four workers are {{c04_time}} points ahead ({{c04_time_interval}}). In the same
 # > *epochs*, they are {{c04_loss}} points behind ({{c04_loss_interval}}), because they make a quarter of the updates.
 # > The rest of this course is about how each update can count for more.
 #
-# ### Three ways out
+# There are three ways out. Train longer, and pay with images. Or give each worker a smaller batch, $b/K$. Together the
+# workers then compute what one worker computes (notebook 03; batch normalisation aside). Or let every update go
+# further, with a higher rate. The rest of this notebook asks how high the rate may be. Notebook 06 continues.
 #
-# Train longer, and pay with images. Or give each worker a smaller batch, $b/K$. Together the workers then compute what
-# one worker computes (notebook 03; batch normalisation aside). Or let every update go further, with a higher rate. The
-# rest of this notebook asks how high the rate may be. Notebook 06 continues.
-#
-# ### When this does not hold
+# <details><summary>When does this not hold?</summary>
 #
 # With two workers no difference was seen at equal epochs. A difference may exist, but it is smaller than the spread of
 # these runs. (The two GPUs of the story had another network and other settings.) With a constant rate, the runs differ
 # more from seed to seed. The folded part below the figure has the numbers.
+#
+# </details>
 #
 # <details><summary>How was this measured?</summary>
 #
@@ -149,7 +168,7 @@ saved_c04 = saved("C04", verdict=False)
 # workers, the batch grows 4 times. And the best rate?
 #
 # **What to look at:** on the left, the lowest point of each curve, and how it moves. On the right, the straight line is
-# the linear rule. Where do the best rates leave it?
+# the linear rule. Where do the best rates leave it? (The dashed curve is a formula of the next section.)
 
 # %%
 my_guess = None  # how many times the best rate grows from 1 to 8 workers
@@ -170,11 +189,10 @@ compare("best_rate", my_guess)
 #
 # Think of a valley. The steps go downhill, and the rate says how long they are. In the left panel below, one step
 # begins at the right side. With a low rate it ends half-way. With the best rate it ends at the bottom. With more than
-# twice the best rate it ends on the other side, higher than it began. So there is a best rate even without noise. Call
-# it $\eta_{\max}$.
+# twice the best rate it ends on the other side, higher than it began. So there is a best rate even without noise.
 #
-# A gradient of few images is noisy. Then a longer step also carries more noise into the weights. **Guess:** is the best
-# rate of a noisy step higher than $\eta_{\max}$, or lower?
+# A gradient of few images is noisy. So a step has two parts: one goes downhill, and one is noise, in any direction. A
+# longer step makes both longer. **Guess:** does noise make the best rate higher, or lower?
 
 # %%
 from lessons.cells.plots.valley import show_valley
@@ -183,28 +201,34 @@ show_valley()
 
 # %% [markdown]
 # It is lower, and it depends on the batch. The right panel shows how far a noisy step ends from the bottom. The dots
-# are the lowest points. With more images in a batch there is less noise, so a longer step is best. By this model, the
-# best rate is
+# are the lowest points. With more images in a batch there is less noise, so a longer step is best.
 #
-# $$ \eta(B) = \frac{\eta_{\max}}{1 + \mathcal B / B}. $$
+# How much noise is too much? Notebook 01 had a measure: the noise scale. It is the number of images in a batch whose
+# noise is as large as its gradient. Smaller batches are mostly noise, and larger ones mostly gradient. In the figure
+# the noise scale is 64 images:
 #
-# Here $\mathcal B$ is the noise scale of notebook 01. By its theory, it is also the critical batch size, beyond which
-# more images hardly improve an update (McCandlish et al. 2018, arXiv:1812.06162). The figure has $\mathcal B = 64$:
+# | the batch grows | the best rate grows | why |
+# | --- | --- | --- |
+# | from 1 to 2 images | 1.97 times | a batch is nearly all noise, and the variance of this noise is now half as large |
+# | from 64 to 128 | 1.33 times | half of it was noise |
+# | from 640 to 1,280 | 1.05 times | there was hardly any noise left |
 #
-# | batch | 1 | 2 | 64 | 640 |
-# | --- | --- | --- | --- | --- |
-# | best rate | $\eta_{\max}/65$ | $\eta_{\max}/33$ | $\eta_{\max}/2$ | $\eta_{\max}/1.1$ |
+# Far below the noise scale, twice the batch allows almost twice the rate. This is the linear rule. Far above it, the
+# rate hardly grows. Between them, at the noise scale, is the **bend**.
 #
-# Far below $\mathcal B$, twice the batch allows almost twice the rate. This is the linear rule. Far above $\mathcal B$,
-# the rate hardly grows.
+# **Guess:** the batch grows from 32 images to 512, which is 16 times as many. Does the best rate grow 16 times, 8
+# times, or less than 4 times?
 #
-# <details><summary>Which part of the highest rate is best for a batch of 32 images?</summary>
+# <details><summary>Compare your guess</summary>
 #
-# A third: $1 / (1 + 64/32)$. For 128 images it is two thirds. So four times the batch allows only twice the rate here.
+# 2.7 times. Most of the way lies beyond the bend. (From 1 image to 16, it would grow 13 times.)
 #
 # </details>
 #
-# <details><summary>Where does the formula come from?</summary>
+# <details><summary>Which formula is this, and where does it come from?</summary>
+#
+# Let $\mathcal B$ be the noise scale, and $\eta_{\max}$ the best rate without noise. Then the best rate for a batch of
+# $B$ images is $\eta_{\max} / (1 + \mathcal B / B)$.
 #
 # Let the loss be $\frac12 h x^2$ at the distance $x$ from the bottom. The larger the curvature $h$ is, the steeper are
 # the sides. The gradient is $h x$, so a step goes from $x$ to $x - \eta h x$. It multiplies the distance by
@@ -228,34 +252,27 @@ show_valley()
 #
 # </details>
 #
-# The bend of the formula is where $B = \mathcal B$. Fitted to our figure, this is at {{c20_critical}} images. The
-# formula is about one step, and the experiment is about whole runs. So expect its shape, and not its numbers. We have
-# not run this search with batch normalisation.
-#
 # ### Where is the bend?
 #
-# By the theory, the bend is at the critical batch size. For this network and plain SGD we have three rough estimates:
-# {{c20_critical}} images from the rates above, and {{c28_critical}} and {{c28_noise}} from notebook 01. So it lies at
-# some tens to a hundred images, and not at a thousand. Among other problems, it differed by factors of ten and more
-# (Shallue et al. 2018, arXiv:1811.03600). So no number of GPUs is right for all problems.
+# By the theory, the bend is also the critical batch size of notebook 01, beyond which more images hardly improve an
+# update (McCandlish et al. 2018, arXiv:1812.06162). For this network and plain SGD we have three rough estimates:
 #
-# **Predict with the formula.** Say that $\mathcal B$ is 80 images. Your global batch grows from 32 images to 512, which
-# is 16 times as many. How many times does the best rate grow? And from 1 image to 16?
-
-
-# %%
-def part_of_highest_rate(batch: int) -> float:
-    return 1 / (1 + 80 / batch)
-
-
-for small, large in ((32, 512), (1, 16)):
-    growth = part_of_highest_rate(large) / part_of_highest_rate(small)
-    print(f"from {small} to {large} images: the best rate grows {growth:.1f} times")
-
-# %% [markdown]
-# Across the bend, 16 times the batch allows only about three times the rate. Far below the bend, the rate grows almost
-# as much as the batch. So take a rule as the place where your search begins. And scale *once*: some launchers and
-# libraries already multiply the rate for you.
+# | from | images |
+# | --- | --: |
+# | the best rates of 1 to 32 workers, above | {{c20_critical}} |
+# | the critical batch size, notebook 01 | {{c28_critical}} |
+# | the noise scale, notebook 01 | {{c28_noise}} |
+#
+# So the bend lies at some tens to a hundred images, and not at a thousand. (The theory is about one step, and our
+# experiment is about whole runs. So expect the same shape, and not the same numbers. We have not run this search with
+# batch normalisation.)
+#
+# For other networks and data the bend lies elsewhere. In one large study, the critical batch sizes of different
+# problems differed by factors of ten and more (Shallue et al. 2018, arXiv:1811.03600). So no number of GPUs is right
+# for all problems.
+#
+# So take a rule as the place where your search begins. And scale *once*: some launchers and libraries already multiply
+# the rate for you.
 #
 # <details><summary>Does the same rule hold for Adam?</summary>
 #
@@ -282,8 +299,10 @@ for small, large in ((32, 512), (1, 16)):
 #
 # </details>
 #
-# You now know why fewer updates cost accuracy, and what a rate can do about it. The next two causes look the same from
-# outside, but they are mistakes.
+# You now know why fewer updates cost accuracy, and what a rate can do about it. This is a good place for a pause.
+#
+# Three other causes look the same from outside: the workers have the same images, the rate falls at the wrong time, or
+# the difference is chance. The rest of this notebook takes them one by one, and then you are the doctor.
 #
 # ## "Is every GPU seeing the same data?"
 #
@@ -312,16 +331,17 @@ for name, parts in (("shards of one shuffle", sharded), ("no sharding, equal see
 # ## The schedule that came four times too late
 #
 # Most programs let the rate fall during training. The plan for this is called a schedule. An example: divide the rate
-# by 10 after 10 epochs. But a program counts updates. For one worker, 10 epochs are 7,820 updates of 64 images. So
-# somebody wrote `if update == 7820`. Now four workers run this program. In which epoch does the rate fall? In the
-# fortieth, if there is one.
+# by 10 after 10 epochs. But a program counts updates. Take all 50,000 images, and 64 in an update. For one worker, an
+# epoch has 782 updates, and 10 epochs have 7,820. So somebody wrote `if update == 7820`. Now four workers run this
+# program. In which epoch does the rate fall? In the fortieth, if there is one.
 #
 # Smooth schedules suffer from this, too. A **cosine** schedule multiplies the rate by
 # `(1 + math.cos(math.pi * s)) / 2`, where `s` is the part of the run that is done. It begins with 1, and ends with 0.
 # If `s` is counted with one worker's updates, a run with four workers ends at `s = 1/4`. There the rate is still 85 %
 # of the first one. So the calm end of the run, with low rates and little noise, never comes.
 #
-# So write schedules in epochs. Let the program compute the updates from the global batch.
+# So write schedules in epochs. Then one worker and four have the same schedule, and it cannot be the cause of a
+# difference. Let the program compute the updates from the global batch.
 
 # %% exercise="rate_at"
 from math import ceil
@@ -346,37 +366,19 @@ for size in (1, 4):
     print(f"{size} worker(s): the rate falls at updates {changes}")
 
 # %% [markdown]
-# Does it matter for accuracy? Four workers train the small ResNet with 64 images each, for 6 epochs of 10,240 images,
-# with five seeds. The rate is halved every epoch. One program counts epochs ("by epoch"). The other contains the update
-# numbers of one worker ("by step"), so its rate falls four times too late. Each program runs with two starting rates:
-# that of one worker, the **base rate**, and four times that rate, the *scaled rate*. People claim that "by epoch" ends
-# higher.
+# Does it matter for accuracy? We ran four workers with both schedules, from the **base rate**, which is the rate of one
+# worker. **Guess:** which schedule ended higher, the right one or the late one?
 #
-# **Guess first.** Which of these four kinds of run ends highest?
+# <details><summary>Compare your guess</summary>
 #
-# **What to look at:** on the left, the rates that the runs really used. On the right, which program ends higher, and
-# where one worker ends.
-
-# %%
-result = saved("C06", verdict=False)
-
-# %% [markdown]
-# The left panel is arithmetic. The right panel is a surprise. **The late schedule ends higher**: by {{c06_base}} points
-# from the base rate, and by {{c06_scaled}} points from the scaled rate. So the claim is false here.
+# From the base rate, **the late schedule ended higher**, by {{c06_base}} points. Four workers make a
+# quarter of the updates, and a rate that stays high for longer makes up for some of them, by accident. (The lab,
+# notebook 15, shows these runs, and what happened from the scaled rate.)
 #
-# Was the exercise wrong? No. Look at one worker, at {{c06_one}} %. (The schedule is not that of the first experiment,
-# so the accuracy differs, too.) From the base rate, the late schedule brings four workers to {{c06_by_step}} %. They
-# make a quarter of the updates. A rate that stays high for longer makes up for this, by accident. From the scaled rate,
-# both schedules end far below one worker: that rate was too high from the first update on.
+# </details>
 #
-# Does this contradict the linear rule? No. The rule holds only for batches below the bend, and we have found the bend
-# at some tens to a hundred images. One worker with 64 images is already there, and four workers with 256 are beyond it.
-# (That was a similar network, but without batch normalisation.) So "multiply by $K$" is only the first rate
-# that you try. Try lower ones, too.
-#
-# So write schedules in epochs all the same. You do not do this for a higher number. You do it so that one worker and
-# four have the same schedule. Then the schedule cannot be the cause of a difference. Otherwise two mistakes can hide
-# each other: a rate that nobody searched for, and a decay that comes too late.
+# So write schedules in epochs all the same. You do not do this for a higher number, but for a fair comparison. In these
+# runs, one mistake hid another: the decay came too late, and nobody had searched for the rate.
 #
 # ## Lower, or only unlucky?
 #
@@ -419,18 +421,23 @@ else:
     print("only one seed has been saved so far, and one run of an arm has no spread")
 
 # %% [markdown]
-# The two answers for four workers: at equal epochs they end lower, and at equal updates higher. Only the number of
-# updates has changed this.
+# The two answers for four workers: at equal epochs they end lower, and at equal updates higher. So with enough updates,
+# the averaging did no harm.
 #
 # Your rule is made for many seeds. With only five, it says "higher" a little too easily. The 95 % intervals of this
 # notebook are more exact. If the two disagree, believe the intervals.
 #
 # ## Six patients
 #
-# Now find the cause yourself. This is a made-up problem with 50,000 images, and a network of its own. The healthy
-# program runs on four workers with 64 images each. Its rate is 0.4, four times that of one worker, and it falls to 0.04
-# in epoch 4. It runs for 8 epochs, counted from 0. All six patients end lower than the healthy program. A search has
-# found 0.4 as the best rate of every one of them. This is what they print:
+# Now find the cause yourself. This is a made-up problem with 50,000 images, and a network of its own.
+#
+# - The healthy program runs on four workers with 64 images each. It runs for 8 epochs, counted from 0.
+# - Its rate is 0.4, four times that of one worker, and it falls to 0.04 in epoch 4.
+# - A search has tried other rates, for 256 images in an update and for 1,024. The best rate is 0.4 for both, because
+#   both batches lie far above the bend of this problem.
+# - All six patients end lower than the healthy program.
+#
+# This is what they print:
 #
 # | | first images of workers 0 and 1 | images each | rate in epochs 0, 4 and 7 | runs |
 # | --- | --- | --- | --- | --- |
@@ -447,10 +454,13 @@ else:
 # - `"images"`: the workers have the same images.
 # - `"updates"`: the program makes fewer updates than the healthy one.
 # - `"schedule"`: the rate does not fall when it should.
-# - `"rate"`: it does not begin with the rate that the search has found.
+# - `"rate"`: it does not begin with the best rate.
 # - `"luck"`: a difference so small can be chance.
 #
-# One patient has two of them. Write them into the calls: `treat("A", ["luck"])`, or `treat("A", ["images", "rate"])`.
+# An example: a program prints the rates 0.4, 0.4 and 0.04, and all else as the healthy one. Its rate does not fall in
+# epoch 4, so its cause is `"schedule"`.
+#
+# One patient has two causes. Write them into the calls: `treat("A", ["luck"])`, or `treat("A", ["images", "rate"])`.
 
 # %%
 from lessons.cells.tasks.patients import treat
@@ -463,8 +473,8 @@ treat("E")
 treat("F")
 
 # %% [markdown]
-# For a network of your own, you must search for the rate: a scaled rate can also be too high, as it was in the
-# experiment on schedules. And a late decay helped there. Whether it harms here must be tested.
+# For a network of your own, you must search for the rate: a scaled rate can also be too high. And in our runs a late
+# decay helped. Whether it harms your program must be tested.
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
 #
@@ -473,8 +483,8 @@ treat("F")
 # 3. Count the updates. If there are fewer than before, compare once at equal updates. If the accuracy is then as high
 #    as before, fewer updates were the cause. If not, go on with this list.
 # 4. Write the schedule in epochs, warmup included.
-# 5. Scale the rate once: by $K$ for SGD, by about $\sqrt K$ for Adam. Then search near it. Once in this notebook, the
-#    scaled rate was far too high. Add warmup (notebook 06).
+# 5. Scale the rate once: by $K$ for SGD, by about $\sqrt K$ for Adam. Then search near it. The scaled rate can be far
+#    too high. Add warmup (notebook 06).
 # 6. Compare your global batch with the critical batch size of your problem and your optimizer. Far beyond it, do not
 #    expect that a rate brings the accuracy back in the same epochs. Use a smaller batch, or train longer.
 # 7. Use several seeds, the last epoch, and test images. Up to two standard errors, you have not seen a difference.

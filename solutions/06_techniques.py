@@ -32,11 +32,8 @@ import difflib
 from itertools import pairwise
 
 import torch
-from IPython.display import Markdown, clear_output
+from IPython.display import clear_output
 
-from benchmarks.experiment.dataset import data
-from benchmarks.instruments.simulated_workers import Recipe, train
-from cifar.lamb import Lamb, parameter_groups
 from lessons import axes, compare, horovodrun, panels, saved, show
 from lessons.cells.launches.running import SOURCE
 
@@ -61,9 +58,9 @@ for one, two in pairwise(SCRIPTS):
     print(f"\n{one} -> {two}", *changes(one, two), sep="\n")
 
 # %% [markdown]
-# Without the imports, each step is one to three lines. (LAMB is an optimizer, and a later section explains it. It has a
-# rate of its own. And it has **weight decay**: each update also makes the weights a little smaller.) Read them once
-# more and guess: which of these lines matters most, and does one of them do harm?
+# Without the imports, each step is one to three lines. (LAMB is an optimizer with **weight decay**: each update also
+# makes the weights a little smaller. A later section explains it.) **Guess:** two of the four steps made the network
+# worse in our runs. Which two?
 #
 # Then let them run, all with the same workers, images, seed and order of the data. Most of the wait is for processes
 # that start.
@@ -97,21 +94,29 @@ show(
 )
 
 # %% [markdown]
-# One seed and a few epochs: this is a first look, not a result. The warmup takes three epochs, so `warmup` and `lamb`
-# reach their full rate only at the end. Notebook 07 has the result: eight workers, all images, twelve epochs and five
-# seeds. The plain script reaches {{c32_base}} %. Batch normalisation brings {{c32_bn_eight}} points. The scaled rate
-# takes most of them away again, and warmup brings them back. LAMB ends at {{c32_lamb}} %, below the plain script. **So
-# two of the five scripts are worse than the one before. Why?** We take the techniques one by one, and ask what each is
+# One seed and a few epochs: this is a first look, not a result. (The warmup takes three epochs, so `warmup` and `lamb`
+# reach their full rate only at the end.) Here is the result of notebook 07, with eight workers, all images, twelve
+# epochs and five seeds:
+#
+# | script | test accuracy |
+# | --- | --- |
+# | `cifar_base` | {{c32_base}} % |
+# | `cifar_batch_norm` | {{c32_eight_bn}} %, which is {{c32_bn_eight}} points more |
+# | `cifar_scalelr` | {{c32_eight_scaled}} %, which is {{c32_scaled}} points less |
+# | `cifar_warmup` | {{c32_eight_warmup}} %, which is {{c32_warmup}} points more |
+# | `cifar_lamb` | {{c32_lamb}} %, below the plain script |
+#
+# **So the scaled rate and LAMB made it worse here. Why?** We take the techniques one by one, and ask what each is
 # *for*.
 #
 # ## Batch normalisation, when every worker has its own batch
 #
 # A batch normalisation layer subtracts the batch's mean and divides by its standard deviation, for each kind of feature
-# (channel) by itself (Ioffe and Szegedy 2015, arXiv:1502.03167). The loss then depends much less on the size of the
-# weights, so training works at higher rates. The later scripts need this. But it would help one worker, too.
+# (channel) by itself (Ioffe and Szegedy 2015, arXiv:1502.03167). If all weights of the layer before become ten times
+# larger, the division takes the factor out again. So a step that makes the weights too large does less harm, and
+# training works at higher rates. The later scripts need this. But it would help one worker, too.
 #
-# With several workers there is a new question: *whose batch?* There are two answers. (The *ghost* batches in the
-# drawing imitate the first answer on one worker: Hoffer et al. 2017, arXiv:1705.08741.)
+# With several workers there is a new question: *whose batch?* There are two answers:
 #
 # | | mean and variance of | costs | is equal to one worker with a $K$ times larger batch |
 # | --- | --- | --- | --- |
@@ -120,7 +125,8 @@ show(
 #
 # ![](drawings/batch_norm.svg)
 #
-# How much do the workers' means differ? Make their batches smaller:
+# (One worker can imitate the first answer by *ghost* batches: it takes a mean for each part of its batch. Hoffer et al.
+# 2017, arXiv:1705.08741.) How much do the workers' means differ? Make their batches smaller:
 
 # %%
 from lessons import explore
@@ -134,8 +140,8 @@ explore("statistics")
 # (arXiv:1706.02677) recommend it. In Horovod `hvd.SyncBatchNorm` synchronises (on GPUs only).
 #
 # The experiment trains the small ResNet for 6 epochs of 16,384 images, with five seeds. In every point of the figure,
-# all workers together have 512 images in a batch. The number of updates and the rate are the same, too. Only the number
-# of images that are normalised together changes.
+# all workers together have 512 images in a batch. So with fewer images on each worker, there are more workers. The
+# updates and the rate are the same. Only the number of images that are normalised together changes.
 #
 # **What to look at:** the left end of each panel, where these images are few. Does the accuracy change by more than the
 # error bars (the standard deviation over the seeds)?
@@ -151,10 +157,15 @@ result = saved("C30")
 # not pay for synchronised statistics. We did not measure fewer images. (The usual example where it matters is a network
 # that finds objects, with two images on each worker.)
 #
-# One line cannot be left out. In a test, the layer does not use the batch. It uses **running statistics**: means that
-# it has collected in training. Each worker has its own. Which ones are saved? `cifar_batch_norm.py` averages them over
-# the workers after each epoch, with `grouped_allreduce_`. Without this line each worker tests a slightly different
-# network. Rank 0 prints the mean of these accuracies, and saves its own network.
+# ### Whose means are saved?
+#
+# In a test, the layer does not use the batch. It uses **running statistics**: means that it has collected in training.
+# Each worker has collected its own. For example, worker 0 has the mean 0.9 for some feature, and worker 1 has 1.1. So
+# each worker would test a slightly different network. The printed accuracy would be a mean over these networks, and
+# rank 0 would save only its own.
+#
+# So `cifar_batch_norm.py` averages them over the workers after each epoch, with `grouped_allreduce_`. Then all have
+# 1.0. Do not leave out this line.
 #
 # ## A scaled rate, and the first updates
 #
@@ -283,33 +294,20 @@ show_search(tried)
 #
 # ## A step length for each layer: LARS and LAMB
 #
-# One rate serves all layers. Is that reasonable? Train for ten updates with Adam and compare each layer's last step
-# with the layer's own weights. ($\lVert w \rVert$ is the length of all weights of a layer as one vector.)
+# `cifar_lamb` ended last in the table above. But at a rate that was searched, the same optimizer ends first, at
+# {{c32_lamb_tuned}} % (notebook 07). So it is worth knowing what it does.
+#
+# One rate serves all layers. Is that reasonable? Train for ten updates with Adam, and compare the last step of each
+# layer with the layer's own weights. ($\lVert w \rVert$ is the length of all weights of a layer as one vector.)
 
 
 # %%
-def last_step(make_optimizer, updates: int = 10) -> dict[str, tuple[torch.Tensor, torch.Tensor]]:
-    """The weights of each layer before the last update, and the step that was subtracted from them."""
-    before = {}
-
-    def remember(net, optimizer, update):
-        before.update({name: weight.detach().clone() for name, weight in net.named_parameters() if weight.dim() > 1})
-
-    parts = data({"images": 128 * updates, "test_images": 100, "device": device})
-    recipe = Recipe(optimizer=make_optimizer, batch_size=128, epochs=1, before_step=remember)
-    after = dict(train(recipe, parts, seed).net.named_parameters())
-    return {name: (weight, weight - after[name].detach()) for name, weight in before.items()}
-
+from cifar.lamb import Lamb, parameter_groups
+from lessons.cells.plots.layers import last_step, show_shares, show_steps
 
 RATE = 0.001
-adam = last_step(lambda net: torch.optim.Adam(net.parameters(), lr=RATE))
-
-# %%
-rows = ["| layer | shape | ‖weights‖ | ‖step‖ | step / weights |", "| --- | --- | --- | --- | --- |"]
-for name, (weight, step) in adam.items():
-    share = step.norm() / weight.norm()
-    rows.append(f"| `{name}` | {tuple(weight.shape)} | {weight.norm():.2f} | {step.norm():.3f} | {share:.2%} |")
-Markdown("\n".join(rows))
+adam = last_step(lambda net: torch.optim.Adam(net.parameters(), lr=RATE), seed, device)
+show_steps(adam)
 
 # %% [markdown]
 # Look at the last column. It is the step of a layer as a share of the layer's weights. How many times as large as the
@@ -322,6 +320,11 @@ Markdown("\n".join(rows))
 # first when you raise the rate. Then one layer limits the rate of the whole network. (We have not tested that.) So let
 # every layer's step be (nearly) the same *share* of its weights. LAMB does this in four steps.
 #
+# Take small numbers first. A layer has the weights $w = (3, 4)$, and their length is 5. Adam's direction is
+# $r = (1, 0)$. The weight decay is $\lambda = 0.5$, so it adds half of the weights: $d = (2.5, 2)$, and its length is
+# about 3.20. LAMB stretches $d$ to the length 5, by the factor $5 / 3.20$, which is about 1.56. With the rate 0.01 the
+# step has the length 0.05. That is one hundredth of the weights, *whatever the gradient was*. In general:
+#
 # 1. Compute Adam's direction $r = \hat m / (\sqrt{\hat v} + \epsilon)$. Here $\hat m$ is a running mean of the last
 #    gradients, and $\hat v$ is a running mean of their squares. So each weight's gradient is divided by its usual size,
 #    and $r$ is about 1 or less for each weight. If all gradients of a weight were 2, then $\hat m = 2$, $\hat v = 4$,
@@ -330,11 +333,6 @@ Markdown("\n".join(rows))
 # 3. Compute the **trust ratio** $\lVert w \rVert / \lVert d \rVert$. It stretches or shrinks $d$ to the length of the
 #    layer's weights.
 # 4. Step by $\eta \, \frac{\lVert w \rVert}{\lVert d \rVert} \, d$, with the rate $\eta$.
-#
-# Now with small numbers. The weights are $w = (3, 4)$, and their length is 5. Adam's direction is $r = (1, 0)$, and
-# $\lambda = 0.5$. Then $d = (2.5, 2)$, and its length is about 3.20. The trust ratio is $5 / 3.20$, about 1.56. It
-# stretches $d$ to the length 5. With $\eta = 0.01$ the step has the length 0.05. That is one hundredth of the weights,
-# *whatever the gradient was*.
 #
 # LARS does nearly the same, with the plain gradient in place of $r$, and with momentum afterwards. (It also multiplies
 # the ratio by a small constant, the *trust coefficient*.) So choose by the optimizer that works for your network with
@@ -368,21 +366,8 @@ for name, (weight, step) in adam.items():
 # has the real optimizer of `source_code/cifar/lamb.py`, in training, with its weight decay:
 
 # %%
-lamb = last_step(lambda net: Lamb(parameter_groups(net, weight_decay=0.5), lr=0.01))
-figure, ax = axes("step / weights at update 10 (%)", "")
-spans = {}
-for name, found in (("Adam", adam), ("LAMB", lamb)):
-    shares = [100 * (step.norm() / weight.norm()).item() for weight, step in found.values()]
-    ax.plot(shares, range(len(shares)), linestyle="none", label=name, markersize=7)
-    spans[name] = f"{max(shares) / min(shares):.1f}"
-ax.set_yticks(range(len(adam)), adam)
-ax.legend()
-show(
-    figure,
-    f"One dot for each layer. Adam's largest share is {spans['Adam']} times its smallest, LAMB's "
-    f"{spans['LAMB']} times.",
-    f"Each layer's step beside its weights. Largest over smallest: Adam {spans['Adam']}, LAMB {spans['LAMB']}.",
-)
+lamb = last_step(lambda net: Lamb(parameter_groups(net, weight_decay=0.5), lr=0.01), seed, device)
+show_shares({"Adam": adam, "LAMB": lamb})
 
 # %% [markdown]
 # Is it better? LAMB was made for BERT, a language model, with batches of tens of thousands. Its authors cut the
@@ -400,14 +385,18 @@ show(
 #   `cifar_lamb.py` scales its rate and never lets it fall. On eight workers it ends lower than the script without any
 #   technique. Notebook 07 shows what it needs.
 #
-# (Biases are the numbers that a layer adds. They, and the scales and shifts of batch normalisation, get no trust ratio
-# and no weight decay. Some of them begin at zero. A step in proportion to their length would nearly freeze them.
-# `parameter_groups` sees to this.)
+# <details><summary>Do all weights get a trust ratio?</summary>
+#
+# No. Biases are the numbers that a layer adds. They, and the scales and shifts of batch normalisation, get no trust
+# ratio and no weight decay. Some of them begin at zero, and a step in proportion to their length would nearly freeze
+# them. `parameter_groups` sees to this.
+#
+# </details>
 #
 # ## Which technique is missing?
 #
 # Four programs train with eight workers and a base rate of 0.1. The numbers are made up. In each program one technique
-# is missing, or is done twice. Write down which one.
+# is missing, or is done twice. Which one?
 #
 # | | rate at updates 0, 50 and 500 | training loss at updates 0, 10 and 500 | accuracy that was printed, and that of the saved network |
 # | --- | --- | --- | --- |
@@ -416,34 +405,18 @@ show(
 # | program C | 0.1, 0.45, 0.8 | 2.30, 2.19, 1.21 | 58 %, 51 % |
 # | program D | 0.1, 3.25, 6.4 | 2.30, 2.20, 2.30 | 10 %, 10 % |
 #
-# <details><summary>Program A</summary>
-#
-# The warmup is missing. The rate is eight times the base rate from the first update on, and the loss rises far above
-# that of guessing, which is 2.30. Ten per cent is what guessing gives.
-#
-# </details>
-#
-# <details><summary>Program B</summary>
-#
-# The rate is not scaled. Nothing breaks, but each image moves the weights only an eighth as far as with one worker.
-# Search for a higher rate.
-#
-# </details>
-#
-# <details><summary>Program C</summary>
-#
-# The running statistics are not averaged before the network is tested and saved. Warmup and rate are as they should be.
-# But the printed accuracy is a mean over eight different networks, and the saved network is that of rank 0.
-#
-# </details>
-#
-# <details><summary>Program D</summary>
-#
-# The rate is scaled twice: it ends at 64 times the base rate, and not at 8 times. The warmup hides this at first. Look
-# for a library or a launcher that multiplies the rate, too.
-#
-# </details>
-#
+# Choose one for each program: `"warmup"`, `"scaling"` (the rate is not scaled), `"statistics"` (the running statistics
+# are not averaged) or `"scaled twice"`. Then name the number that shows it, and run the cell.
+
+# %%
+from lessons.cells.tasks.missing import missing
+
+missing("A")
+missing("B")
+missing("C")
+missing("D")
+
+# %% [markdown]
 # ## Back to the five scripts
 #
 # Two of the five scripts end lower than the one before. Now you can say why. The numbers are those of notebook 07:
@@ -455,21 +428,28 @@ show(
 #
 # In both cases the technique is not to blame. Its rate is.
 #
+# <details><summary>The base rate of cifar_lamb is 0.01. How far does each layer move in one update, with eight
+# workers?</summary>
+#
+# The scaled rate is 8 × 0.01 = 0.08, so each layer moves by 8 % of its weights. It does so in every update, up to the
+# last one. So the weights never settle.
+#
+# </details>
+#
 # ## A recipe
 #
 # 1. Keep the batch of each worker as large as it was with one worker. Use batch normalisation as it is, and average its
 #    running statistics.
 # 2. Write the schedule in epochs: a warmup over the first quarter of a short run. Then the rate falls to zero.
 # 3. Search the peak rate from the base rate on, until both neighbours of the best one are worse. The best peak rate
-#    often lies below $K$ times the base rate. If the loss explodes at twice the best rate, take a lower one, to be
-#    safe. Then train the two best rates once more at full length.
-# 4. Clip after the exchange. Take the gradient of all weights together. If it is longer than a limit, scale it down to
-#    the limit. Notebook 04 says how this is done with Horovod, and notebook 07 shows what it brings.
+#    often lies below $K$ times the base rate. Then train the two best rates once more at full length.
+# 4. If the loss still has spikes, *clip* the gradient after the exchange: if it is longer than a limit, scale it down to
+#    the limit. Notebook 04 says how, and notebook 07 shows what it brings.
 # 5. Compare with LAMB at a searched rate, with the same warmup and decay.
 # 6. Choose rates on validation images. Then compare several seeds on test images, and count the updates. Remove
-#    techniques one at a time, and then two together: warmup and clipping may both prevent the same spike.
+# techniques one at a time. (Warmup and clipping may do the same work: both can prevent a spike. So also remove both.)
 #
-# ## What breaks without it
+# <details><summary>What breaks without each of them?</summary>
 #
 # | technique | what breaks without it | how you notice |
 # | --- | --- | --- |
@@ -477,6 +457,8 @@ show(
 # | scaled rate | each image moves the weights less | more workers end lower at equal epochs |
 # | warmup | the first updates overshoot | the loss rises far above that of guessing |
 # | LARS, LAMB | one layer may limit the rate of all | compare with a searched rate of SGD or Adam |
+#
+# </details>
 #
 # Goyal et al. 2017 also list mistakes that give no error message. Lab 16 has their checklist.
 #

@@ -13,11 +13,11 @@
 # %% [markdown]
 # # 09 Beyond one machine
 #
-# **After this notebook you will be able to** start workers on several computers, keep a run alive when one of them
-# fails, and estimate how many workers are worth having.
+# **After this notebook you will be able to** start workers on several computers, say what a failure of one of them
+# costs and how a run can go on, and estimate how many workers are worth having.
 #
-# **Time:** about {{minutes_09}} minutes, and about two minutes of waiting on 2 CPU cores. **Builds on:** the ring
-# all-reduce of notebook 03, notebook 04, and the warmup of notebook 06.
+# **Time:** about {{minutes_09}} minutes, and about half a minute of waiting on 2 CPU cores. **Builds on:** the ring
+# all-reduce of notebook 03, and notebook 04. (Its first table uses words of 05 and 06.)
 
 # %% tags=["parameters"]
 workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
@@ -66,6 +66,29 @@ show_records()
 #
 #     horovodrun -np 4 -H alpha:2,beta:2 python train.py
 #
+# You probably have one computer. Linux can make several hosts of it. It gives a group of processes its own network
+# card, its own host name and its own list of processes. The next cell makes two
+# such hosts, called alpha and beta. Their link carries 1 Gbit/s. Then the cell starts two workers on each host.
+# **Guess:** which ranks do the workers of beta get?
+
+# %%
+from lessons import on_two_hosts
+
+two = on_two_hosts()
+
+# %% [markdown]
+# The first worker of each host has printed a line. They have rank 0 and rank 2. The rank counts all workers, from 0 to
+# 3. The **local rank** counts the workers of one host, so it is 0 or 1 here. On real hosts, each with its own disk and
+# its own GPUs, a program uses them like this:
+#
+# - One worker of all writes the results: `hvd.rank() == 0`.
+# - Each worker takes a GPU of its own host: the GPU with the number `hvd.local_rank()`.
+# - One worker of each host fetches the data, while the others wait: `hvd.local_rank() == 0`.
+#
+# A program that does this runs on several hosts without a change.
+#
+# ### What real hosts need
+#
 # The launcher logs in to each host by `ssh`, the usual program for commands on another computer. Three things must be
 # right:
 #
@@ -93,26 +116,7 @@ show_records()
 #
 # </details>
 #
-# You probably have one computer. Linux can make several hosts of it. It gives a group of processes its own network
-# card, its own host name and its own list of processes. The next cell makes two
-# such hosts, called alpha and beta. Their link carries 1 Gbit/s. Then the cell starts two workers on each host.
-# **Guess:** which ranks do the workers of beta get?
-
-# %%
-from lessons import on_two_hosts
-
-two = on_two_hosts()
-
-# %% [markdown]
-# The first worker of each host has printed a line. They have rank 0 and rank 2. The rank counts all workers, from 0 to
-# 3. The **local rank** counts the workers of one host, so it is 0 or 1 here. On real hosts, each with its own disk and
-# its own GPUs, a program uses them like this:
-#
-# - One worker of all writes the results: `hvd.rank() == 0`.
-# - Each worker takes a GPU of its own host: the GPU with the number `hvd.local_rank()`.
-# - One worker of each host fetches the data, while the others wait: `hvd.local_rank() == 0`.
-#
-# A program that does this runs on several hosts without a change.
+# ### A slow link
 #
 # **Your turn.** Open a terminal in the course's folder and make two hosts with a slower link. You get a shell on alpha.
 # There, train with one worker on each host. When you leave the shell by `exit`, both hosts are gone.
@@ -128,8 +132,8 @@ two = on_two_hosts()
 #
 # An epoch has 2048 / (2 x 32) = 32 updates. In a ring of two, each worker sends all bytes of the gradient once
 # (notebook 03): 1.93 MB, or 15.4 million bits. At 20 million bits a second this takes 0.77 seconds, and 32 updates take
-# 25 seconds. The computing comes on top. Now make the hosts again with `--rate 1gbit`. How many seconds of the first
-# epoch were spent on the link?
+# 25 seconds. The computing comes on top. Now make the hosts again with `--rate 1gbit`, and take the difference of the
+# two times. It is what the slow link has cost.
 #
 # </details>
 #
@@ -171,9 +175,9 @@ def share_lost(interval: float, writing: float, between: float, workers: int) ->
 
 
 # %% [markdown]
-# Now take the numbers of Llama 3. The run with 16,384 GPUs was interrupted every three hours. Counted for a single GPU,
-# that is once in about six years. Say that writing takes 30 seconds. **Guess:** how often should 64 such GPUs write a
-# checkpoint, and how often should 16,384? The figure draws your function for both.
+# Now take the numbers of Llama 3. The run with 16,384 GPUs was interrupted every three hours. A single one of these
+# GPUs would fail once in 16,384 × 3 hours, which is about six years. Say that writing takes 30 seconds. **Guess:** how
+# often should 64 such GPUs write a checkpoint, and how often should 16,384? The figure draws your function for both.
 
 # %%
 from lessons.cells.plots.cluster_costs import show_share_lost
@@ -183,34 +187,51 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 
 # %% [markdown]
 # A longer interval means less writing, but more work that is done again. Look at the lines *writing* and *work done
-# again*. **Where do they cross?** At the lowest point of their sum. So the best interval is the one at which both parts
-# are equal:
+# again*. **Where do they cross?** Exactly at the lowest point of their sum. (The box below says why.) So at the best
+# interval both parts are equal:
 #
-# $$\frac{\text{writing}}{\text{interval}} = \frac{\text{interval}}{2} \cdot \frac{\text{workers}}{\text{between}}, \qquad
-# \text{interval} = \sqrt{2 \cdot \text{writing} \cdot \frac{\text{between}}{\text{workers}}}$$
+# $$\frac{\text{writing}}{\text{interval}} = \frac{\text{interval}}{2} \cdot \frac{\text{workers}}{\text{between}}.$$
+#
+# Multiply both sides by the interval, and solve for it:
+#
+# $$\text{interval} = \sqrt{2 \cdot \text{writing} \cdot \frac{\text{between}}{\text{workers}}}$$
 #
 # (Young 1974, Communications of the ACM 17(9)). For 64 GPUs, this is 3.6 hours. For 16,384, it is 14 minutes. Then
 # about 7 % of the time is lost. (The makers of Llama 3 report that more than 90 % of the time was useful. The 30
-# seconds are our guess.) With ten times as many GPUs, more than a fifth would be lost. Such runs need a faster way to
+# seconds are our guess.) With ten times as many GPUs, the share is $\sqrt{10}$ times
+# as large, more than a fifth. Such runs need a faster way to
 # keep their state, or a way to go on without the worker that failed.
 #
-# <details><summary>Your own program fails once a day, and a checkpoint takes 2 minutes. How often should it write
-# one?</summary>
+# <details><summary>Why is the sum lowest where the lines cross?</summary>
 #
-# The square root of 2 x 120 x 86,400 is 4,554 seconds. So about every 76 minutes.
+# With the interval $x$, the sum is $w/x + rx/2$, where $w$ is the writing and $r$ the failures per second. Its
+# derivative is $-w/x^2 + r/2$. Set it to 0, and multiply by $x$: then $w/x = rx/2$, so both parts are equal.
+#
+# </details>
+#
+# <details><summary>You take four times as many workers. How does the best interval change?</summary>
+#
+# It is half as long, because of the square root.
 #
 # </details>
 #
 # ### Going on without the dead worker
 #
-# **Elastic** training goes on without the dead worker. After every few updates, each worker copies its state into
-# memory. This is called a **commit**. When a worker dies, the exchange fails in the others. They go back to the last
-# commit, and go on from there. Here worker 3 is killed during update 6:
+# **Elastic** training goes on without the dead worker. In short:
+#
+# 1. After every few updates, each worker copies its state into memory, with the numbers of the images that are done in
+#    this epoch.
+#    This is called a **commit**.
+# 2. A worker dies. The others get an error from their next exchange.
+# 3. They go back to the last commit, share out the images that are left, and go on. So no image is left out.
+# 4. The launcher asks all the time which hosts answer. When the lost host is back, it starts new workers there. They
+#    come in at the next commit, and get the state from the others.
+#
+# Here worker 3 is killed during update 6:
 #
 # ![](drawings/elastic_run.svg)
 #
-# Horovod ends all workers of a host on which one has failed. So worker 2 ends, too. (The drawing has a commit after
-# every three updates. Our program has one after every ten.)
+# Horovod ends all workers of a host on which one has failed. So worker 2 ends, too.
 #
 # **Read the drawing.** Which updates are made twice? How many images does update 7 use, if each worker has 64? When do
 # the new workers come in?
@@ -222,115 +243,9 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 #
 # </details>
 #
-# The next cell starts such a run with two workers on alpha and two on beta. In the middle of the second epoch it kills
-# a worker on beta, without a warning (`kill -9`). This takes one to two minutes. **Before you run it, think:** four
-# workers become two. What should happen to the learning rate?
-
-# %%
-elastic = on_two_hosts("a worker is killed", seed=seed)
-
-# %% [markdown]
-# The left panel shows how many images have been used since the run began. The curve stops when the worker is killed. A
-# grey band marks the pause. After it, the curve begins a little lower, because the updates since the last commit are
-# made again. At the second band, new workers start on beta. They come in only at a commit, so this time no update is
-# lost.
-#
-# Between the bands only two workers train. Yet the curve may be as steep as before, because all workers share the cores
-# of your computer. On real hosts it would be half as steep.
-#
-# The right panel answers the question about the learning rate. Horovod does not change it. Our program computes it
-# before each update:
-#
-#     rate = args.lr * warmup_factor(done, 3 * len(train), hvd.size())
-#
-# Here `done` counts the images since the run began, and a commit keeps this count. It is the warmup of notebook 06.
-# Over three epochs, the rate climbs to `hvd.size()` times the base rate. With two workers the global batch is half as
-# large, so the rate climbs to twice the base rate only. It falls when beta is lost, and jumps up when beta is back.
-# Warmup should avoid such jumps. A more careful program would climb again in small steps.
-#
-# ### What is in the program
-#
-# A commit copies a state of three parts:
-#
-# - **The weights.** Without them, training would begin anew.
-# - **The optimizer's state.** Without it, the first steps would have a wrong length.
-# - **The images that are done in this epoch.** Without this list, some images would be used twice. A **sampler** keeps
-#   it. It also decides which images a worker takes next.
-#
-# Here are the important lines of `source_code/cifar_elastic.py`, a little shortened:
-#
-#     sampler = hvd.elastic.ElasticSampler(train)
-#     state = hvd.elastic.TorchState(net, optimizer, sampler=sampler, epoch=0)
-#     state.register_reset_callbacks([sampler.reset])   # after each change: divide the images that are left
-#
-#     def finish_epoch():                               # makes the updates that are left in this epoch
-#         for number, indices in enumerate(batches_of(sampler), start=1):
-#             ...                                       # one update, as in any training loop
-#             sampler.record_batch(number, len(indices))
-#             if number % 10 == 0:
-#                 state.commit()
-#
-#     @hvd.elastic.run                                  # after each change of the workers, call the function again
-#     def train_all_epochs(state):
-#         while state.epoch < epochs:
-#             finish_epoch()
-#             state.epoch += 1
-#             sampler.set_epoch(state.epoch)
-#             state.commit()
-#
-#     train_all_epochs(state)
-#
-# When a worker dies, the exchange fails in the others, often only after they have waited for 30 seconds.
-# `@hvd.elastic.run` catches this error, and goes back to the last commit. Each worker gets a new rank, and `hvd.size()`
-# is smaller. Rank 0 sends its state to all others, so a new worker gets it, too.
-#
-# <details><summary>How is such a run started?</summary>
-#
-#     horovodrun -np 4 --min-np 2 --max-np 4 --host-discovery-script source_code/answering_hosts.sh \
-#         --blacklist-cooldown-range 3 6 python source_code/cifar_elastic.py
-#
-# - The run begins with 4 workers. It goes on with at least 2, and never has more than 4.
-# - The script prints the hosts that answer, such as `alpha:2` and `beta:2`. Horovod calls it once per second.
-# - If one worker fails, Horovod bans its host: it puts it on a blacklist. Without the last option, the ban never ends.
-#   With it, the host may take part again after 3 to 6 seconds.
-#
-# </details>
-#
-# ### What does a failure cost?
-#
-# We made runs with four kinds of trouble, three seeds each, and saved the results:
-#
-# - *a worker is killed*, as above.
-# - *a host is killed*: all its processes end at once, as by a power failure.
-# - *a cable is cut*: the host works, but nobody reaches it.
-# - *a host leaves*: the script takes the host off its list while it still works, for example because its owner needs
-#   it.
-#
-# In the last three, the host is back after the second epoch. **Guess:** which trouble costs the least time?
-
-# %%
-from lessons.cells.launches.hosts import show_troubles
-
-show_troubles()
-
-# %% [markdown]
-# - **Updates made again:** at most the ten between two commits. You choose this number. A commit copies the weights, so
-#   it takes time as well.
-# - **The pause after a failure** is mostly waiting. Some workers, or all of them, do not notice the failure. They wait
-#   for numbers that do not come, and give up after 30 seconds. The option `--gloo-timeout-seconds` sets this time.
-#   (Gloo is the library that exchanges the gradients.) Do not make it too short: new workers must also start within
-#   this time.
-# - **The pause when beta is back** is the time in which its new workers start Python and read the images.
-# - **A host that leaves costs almost nothing.** Horovod tells the workers at their next commit. So nobody waits, and no
-#   update is made again. Many clouds warn you before they take a machine away.
-# - **No image is left out.** We counted the images after the runs. Updates that were made again count once.
-# - **We saw no loss of accuracy.** No saved run with trouble ended outside the range of the runs without trouble. But
-#   this range is wide, and three short runs would not show a small loss.
-# - **Alpha must not die.** `horovodrun` runs there, and the run ends with it. So start it on a computer that is
-#   unlikely to fail. And still save checkpoints on disk.
-#
-# PyTorch's own launcher goes another way: it ends all workers, and starts them again from the last checkpoint on disk.
-# Notebook 20, the lab of notebook 10, says how.
+# The lab of this lesson (notebook 19) kills a worker in a real run, and shows the program, `cifar_elastic.py`. We also
+# made such runs with four kinds of trouble, and found two things. No run left out an image. And the expensive part of a
+# failure is not the repeated updates: the others wait up to 30 seconds before they give up on the dead worker.
 #
 # This is a good place for a pause. The next part needs nothing from the hosts alpha and beta.
 
@@ -343,7 +258,8 @@ show_troubles()
 #
 # We need a measure. A worker computes for a part of its time, and waits for the rest. If 64 workers compute for a third
 # of their time, they do the work of 21 workers that never wait. Workers are **worth having** as long as they compute
-# for at least half of their time. This limit is our choice.
+# for at least half of their time. At one half, the same work costs twice the GPU time. This limit is our choice. (In
+# the words of the first section, the share is the efficiency, and the 21 workers are the speed-up.)
 #
 # ### What an exchange costs
 #
@@ -360,13 +276,25 @@ show_troubles()
 #
 # $$\text{exchange} = \text{agreeing} + 2(K-1) \cdot \text{latency} + 2\,\frac{K-1}{K} \cdot \text{gradient bytes} \cdot \text{byte time}.$$
 #
-# **Guess:** a worker computes for 100 ms. A message takes 1 ms, and the bytes cost nothing. With how many workers do
-# they wait as long as they compute?
+# The *byte time* is 1 divided by the bandwidth. An example with four workers: agreeing takes 2 ms, and a message 1 ms.
+# The gradient has 100 MB, and the link carries 1 GB/s. So a byte takes a billionth of a second.
 #
-# <details><summary>Compare your guess</summary>
+# | part | | ms |
+# | --- | --- | --: |
+# | agreeing | | 2 |
+# | messages | 2 × 3 × 1 ms | 6 |
+# | bytes | 2 × 3/4 × 100 MB / (1 GB/s) | 150 |
+# | an exchange | | 158 |
 #
-# With 51: 2 x 50 messages of 1 ms take 100 ms. With 101 workers they wait twice as long. The bytes behave better:
-# $(K-1)/K$ is 1/2 for two workers, and never more than 1.
+# Say that a worker computes for 200 ms in each update. Then it computes for 200 of 358 ms, which is 56 % of its time.
+# So four workers are worth having.
+#
+# **Your turn:** how long does an exchange take with 8 workers, and with 100? Are they worth having?
+#
+# <details><summary>Compare your answer</summary>
+#
+# With 8: 2 + 14 + 175 = 191 ms, so they are just worth having. With 100: 2 + 198 + 198 = 398 ms, so they are not. The
+# messages grow with every worker. The bytes hardly grow: $(K-1)/K$ is 3/4 for four workers, and never more than 1.
 #
 # </details>
 #
@@ -395,21 +323,29 @@ def worth_having(computing: float, latency: float, byte_time: float, agreeing: f
 # 102 MB. The cell below tries two links of that time. InfiniBand is a fast network for clusters. Ethernet is the common
 # one. It reaches only about 60 % of its rate, so we count 6 of its 10 Gbit/s. (We leave out the agreeing.)
 #
-# How long does an exchange take with this Ethernet? 102 MB are 0.82 Gbit. At 6 Gbit/s they take 0.14 s. Each worker
-# sends nearly twice the gradient, so an exchange takes about 0.27 s.
+# Each GPU computes a batch of 64 images, or one of 256. Here is the first of four cases. With this Ethernet, 102 MB are
+# 0.82 Gbit, and take 0.14 s. Each worker sends nearly twice the gradient, so an exchange takes about 270 ms. Computing
+# 64 images takes 64/350 s, or 183 ms. A worker computes for less than half of its time.
 #
-# Each GPU computes a batch of 64 images, or one of 256. **Guess:** in which of the four cases are 64 GPUs worth having?
+# | link | batch | computing | exchange | 64 GPUs worth having? |
+# | --- | --: | --: | --: | --- |
+# | Ethernet, 6 Gbit/s | 64 | 183 ms | 270 ms | no |
+# | Ethernet, 6 Gbit/s | 256 | ? | ? | ? |
+# | InfiniBand, 100 Gbit/s | 64 | ? | ? | ? |
+# | InfiniBand, 100 Gbit/s | 256 | ? | ? | ? |
+#
+# **Your turn:** fill in the other three, roughly. The next cell uses your function. In its figure, the dotted lines are
+# the two computing times.
 
 # %%
 from IPython.display import HTML
 
-from benchmarks.cost_models.published import WEIGHTS, value
 from lessons.cells.plots.cluster_costs import exchange_table, show_exchange
 
-gradient_bytes = 4 * WEIGHTS["ResNet-50"]
+gradient_bytes = 102_400_000
 links = {  # seconds for a message, and for a byte
-    "InfiniBand, 100 Gbit/s": (value("rdma latency"), 1 / value("100g")),
-    "Ethernet, 6 of its 10 Gbit/s": (value("tcp latency"), 8 / (value("tcp") * 10e9)),
+    "Ethernet, 6 of its 10 Gbit/s": (40e-6, 8 / 6e9),
+    "InfiniBand, 100 Gbit/s": (9.6e-6, 8 / 96e9),
 }
 computing = {f"{batch} images": batch / 350 for batch in (64, 256)}  # seconds
 show_exchange(links, computing, gradient_bytes)
@@ -418,19 +354,17 @@ HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 # %% [markdown]
 # So the link decides, and so does the batch. In the figure, look where a line crosses a dotted one.
 #
+# - **InfiniBand.** Its line stays far below both dotted lines, so 64 GPUs are worth having with both batches.
 # - **64 images, Ethernet.** Its line crosses the lower dotted line between 3 and 4 workers. Already four GPUs wait for
 #   more than half of their time. (64 GPUs are still faster than three. But you pay for 64, and get the work of 26.)
-# - **256 images, Ethernet.** The line stays below the upper dotted line up to thousands of workers. Why so sudden a
-#   jump? The line is nearly flat, because the bytes of a worker never grow beyond twice the gradient. Only the messages
-#   grow, and they are short.
+# - **256 images, Ethernet.** The line stays below the upper dotted line up to thousands of workers. Why not three, but
+#   thousands? The line is nearly flat, because the bytes of a worker never grow beyond twice the gradient. Only the
+#   messages grow, and they are short.
 #
-# This gives a simple rule, if nothing overlaps. **First ask whether computing takes longer than sending twice the
-# gradient. If not, few GPUs are worth having. If so, the messages set the limit: they must fit into the time that is
-# left.**
+# This gives a simple rule, if nothing overlaps: **compare the computing with sending twice the gradient.**
 #
-# Links of today are faster, but not all of them. The drawing shows how long the same 102 MB take:
-#
-# ![](drawings/bandwidths.svg)
+# - Sending takes longer: only few GPUs are worth having.
+# - Computing takes longer: there is some time left, and the messages must fit into it. They set the limit.
 #
 # <details><summary>Computing takes 100 ms, sending twice the gradient takes 60 ms, and a message takes 0.1 ms. How many
 # workers are worth having?</summary>
@@ -439,17 +373,31 @@ HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 #
 # </details>
 #
+# **So "some tens of GPUs" is not a rule.** The number falls if the GPU is faster and the links stay the same. It grows
+# if each worker's batch is larger, or if the network computes more for each parameter. (A convolution uses each of its
+# weights at many places of the image, so it computes much and has little to send.) This is why people want large
+# batches, and it is the reason for notebook 06. (Notebook 20 measures the three times on a machine like yours.)
+#
+# Large clusters have been used well. Goyal and others (2017) trained ResNet-50 on 8 GPUs and on 256. With 32 times as
+# many GPUs they were about 29 times as fast. But more workers also mean a larger global batch. With 256 images each,
+# 4,096 workers have a million images in it. Notebook 05 showed how that can make the learning worse.
+#
+# Links of today are faster, but not all of them. The drawing shows how long the same 102 MB take:
+#
+# ![](drawings/bandwidths.svg)
+#
 # ### Two kinds of links
 #
 # The formula knows one kind of link. But inside a host, links are fast, and between hosts they are slow. In a ring over
-# several hosts, the slow ones set the pace. Some libraries, such as NCCL, can exchange in three steps:
+# several hosts, the slow ones set the pace. Some libraries, such as NCCL, can exchange in three steps. They
+# add up inside each host, exchange between the hosts, and hand out the result inside each host:
 #
 # ![](drawings/three_steps.svg)
 #
 # For example, 16 hosts with 8 GPUs each are 128 workers. In one ring, 2 x 127 messages come one after the other, and
-# each step waits for the slow links. In three steps, only 2 x 15 messages are slow. A host sends nearly twice the
-# gradient over its slow link in both cases. So three steps save messages, and no bytes. They help most if the gradient
-# is small, because then the messages take most of the time.
+# each step waits for the slow links. In three steps, only the 16 hosts form a slow ring, with 2 x 15 messages. A host
+# sends nearly twice the gradient over its slow link in both cases. So three steps save messages, and no bytes. They
+# help most if the gradient is small, because then the messages take most of the time.
 #
 # ### Stragglers
 #
@@ -466,9 +414,11 @@ HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 #
 # ### Your own cluster
 #
-# Choose a network, a link and a batch. How many workers are worth having? You can also choose when the exchange runs:
-# during the backward pass (notebook 04), or after it (as in the cell above). The last dial is for workers that are
-# never equally fast: it says by how many per cent their times differ in each update.
+# Choose a network, a link and a batch. How many workers are worth having? The dials begin with the 64 GPUs above, on
+# Ethernet, with 64 images each.
+#
+# **Guess, and then try each change alone.** With 8 workers, what makes the share larger: an exchange that overlaps with
+# the backward pass (notebook 04), or a batch of 128 images?
 
 # %%
 from lessons import explore
@@ -476,56 +426,20 @@ from lessons import explore
 explore("efficiency")
 
 # %% [markdown]
-# **So "some tens of GPUs" is not a rule.** The number falls if the GPU is faster and the links stay the same. It grows
-# if the network computes more for each parameter, or if each worker's batch is larger. This is why people want large
-# batches, and it is the reason for notebook 06. (Notebook 20 measures the three times on a
-# machine like yours.)
+# <details><summary>Compare your guess</summary>
 #
-# It has been done, too. Goyal and others (2017) trained ResNet-50 on 8 GPUs and on 256. With 32 times as many GPUs they
-# were about 29 times as fast. But more workers also mean a larger global batch. With 256 images each, 4,096 workers
-# have a million images in it. Notebook 05 showed how that can make the learning worse.
-
-# %% [markdown]
-# ### Does such a model know real clusters?
+# They do the same: with overlap the 8 workers compute for 61 % of their time, and with 128 images for 61 %.
+# Before, it was 43 %. Now choose both at once: the whole exchange hides behind the longer backward pass, and the share
+# is 100 %.
 #
-# Is the formula good enough for real clusters? We let it predict clusters that we have never seen. Three things are
-# added. Links inside a host are faster than links between hosts. The exchange overlaps with the backward pass. All
-# workers wait for the slowest. Only published numbers go in, such as the speed of one GPU and of each link. Nothing is
-# fitted.
+# </details>
 #
-# What comes out is the efficiency. (If each worker keeps its batch, it is the share of the time in which a worker
-# computes.) We compare it with published results on up to 512 GPUs. They come from Horovod's authors, Goyal and others,
-# PyTorch's developers and the authors of DLPerf.
+# The last dial says by how many per cent the times of the workers differ. And in *strong scaling*, all workers together
+# have one batch: try it with 512 images.
 #
-# **Guess first.** Take the median error of all predictions. How many per cent is it?
-
-# %%
-my_guess = None  # a number of per cent, such as 10
-
-# %%
-from benchmarks.speed import where_it_pays
-from lessons import compare, show
-
-picture = where_it_pays.picture()
-show(picture.figure, picture.alt, picture.caption)
-compare("clusters", my_guess)
-
-# %% [markdown]
-# {{clusters_within}} of {{clusters_count}} predictions are within 20 % of what was published. Is that good? Compare
-# three ways to predict:
+# Can you trust such a model? The lab (notebook 19) lets it predict real clusters that it had never seen, of up to 512
+# GPUs. Guess there how far off it is.
 #
-# | prediction | median error | largest error |
-# | --- | --- | --- |
-# | always "no time is lost" | {{clusters_guess}} % | {{clusters_guess_largest}} % |
-# | always the median of the published results | {{clusters_middle}} % | {{clusters_middle_largest}} % |
-# | the model | {{clusters_median}} % | {{clusters_largest}} % |
-#
-# The second way is nearly as good in the median, because most published results lie near 90 %. The model is better for
-# the slow clusters. But a right total does not prove that each part is right. The model misses most where something
-# else takes time, such as reading the images. The page `docs/where_it_pays.md` has all rows, and the source of each
-# constant.
-
-# %% [markdown]
 # ## Summary
 #
 # - With several hosts, the launch command changes. The program stays, if it uses ranks and local ranks rightly.
@@ -567,14 +481,5 @@ compare("clusters", my_guess)
 #
 # Each update waits for the slowest. If each worker is late once in 1,000 updates, ten workers wait in about one update
 # of a hundred. A thousand workers wait in most of them.
-#
-# </details>
-#
-# <details><summary>In an elastic run, one of four workers dies 7 updates after the last commit. How many updates are made
-# again, and what happens to the images of these 7?</summary>
-#
-# Seven. The others go back to the commit, in their weights and in the sampler. The sampler counts the images of these 7
-# updates as not yet done. It divides them among the workers that are left. So each image counts once in the kept
-# weights.
 #
 # </details>

@@ -67,20 +67,18 @@ written = Path("with_horovod.py").write_text(HOROVOD)
 # | --- | --- | --- |
 # | launch | `horovodrun -np 4 python train.py` | `torchrun --nproc-per-node 4 train.py` |
 # | begin | `hvd.init()` | `dist.init_process_group("gloo")`, or `"nccl"` with GPUs |
-# | who am I | `hvd.rank()`, `hvd.size()`, `hvd.local_rank()` | `dist.get_rank()`, `dist.get_world_size()`, `LOCAL_RANK` |
-# | device | `torch.cuda.set_device(hvd.local_rank())` | the same with `int(os.environ["LOCAL_RANK"])` |
+# | who am I | `hvd.rank()`, `hvd.size()` | `dist.get_rank()`, `dist.get_world_size()` |
 # | equal start | `hvd.broadcast_parameters(...)` | done by `DistributedDataParallel(net)` |
 # | mean gradient | `hvd.DistributedOptimizer(...)`: around the optimizer | `DistributedDataParallel(net)`: around the network |
-# | a number from all | `hvd.allreduce(x)`: a mean, unless told otherwise | `dist.all_reduce(x)`: a sum, which overwrites `x` |
 # | one writer | `if hvd.rank() == 0:` | `if dist.get_rank() == 0:`, and save `net` (which is `wrapped.module`) |
 # | end | nothing to do | `del wrapped`, then `dist.destroy_process_group()` |
 #
-# (`LOCAL_RANK` is a variable of the environment that `torchrun` sets.)
-#
 # **Your turn.** Turn the program into one that uses DDP. Change the text in the next cell, from `hvd.init()` on. The
 # table has all you need. `DistributedDataParallel(net)` returns a network: give that one to `updates`, and leave
-# `updates` as it is. While `hvd.init()` is in the text, your program is skipped. Our program follows below. Do not look
-# yet.
+# `updates` as it is. Keep the import of `torch.distributed.nn`. Your program does not call it, but it must be loaded
+# before the group exists. And end with the two lines of the last row. Without these three lines, a worker sometimes
+# crashes after all its work. While `hvd.init()` is in the text, your program is skipped. Our program follows below. Do
+# not look yet.
 
 # %%
 MINE = f"""
@@ -131,9 +129,8 @@ else:
     print(f"yours: relative difference {distance(weight_in('my_ddp.pt'), weight_in('horovod.pt')):.1e}")
 
 # %% [markdown]
-# Here is ours. Three lines look as if they did nothing: the import of `torch.distributed.nn` and the last two. Keep
-# them. Without them, a worker sometimes crashes after all its work. The lab of this lesson, notebook 20, counts such
-# crashes, and says why they happen.
+# Here is ours. (The lab of this lesson, notebook 20, counts the crashes of a program without these lines, and says why
+# they happen.)
 
 # %%
 DDP = f"""
@@ -162,22 +159,28 @@ print(f"ours: relative difference {distance(weight_in('ddp.pt'), weight_in('horo
 # workers the difference can be exactly 0, because a + b and b + a are equal. With more workers, the libraries may add
 # the gradients in another order. Then a last digit differs.
 #
-# Three differences are easy to miss. `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum. (For
-# gradients, DDP takes the mean, as Horovod does. So you scale the learning rate as before.) DDP makes the weights equal
-# at the start, but not the optimizer's state. After a restart, each worker has to load it from the checkpoint. And
-# `DistributedSampler` **pads**: if the images cannot be divided evenly, it repeats some of them. A test accuracy is
-# then slightly wrong, unless you count each image once.
+# Three differences are easy to miss:
+#
+# - `hvd.allreduce` takes the mean, and `dist.all_reduce` takes the sum. (For gradients, DDP takes the mean, as Horovod
+#   does. So you scale the learning rate as before.)
+# - DDP makes the weights equal at the start, but not the optimizer's state. After a restart, each worker has to load it
+#   from the checkpoint.
+# - `DistributedSampler` **pads**: if the images cannot be divided evenly, it repeats some of them. A test accuracy is
+#   then slightly wrong, unless you count each image once.
 #
 # <details><summary>More rows of the table, for your own program</summary>
 #
 # | what | Horovod | PyTorch DDP |
 # | --- | --- | --- |
+# | device | `torch.cuda.set_device(hvd.local_rank())` | the same with `int(os.environ["LOCAL_RANK"])` |
+# | a number from all | `hvd.allreduce(x)`: a mean, unless told otherwise | `dist.all_reduce(x)`: a sum, which overwrites `x` |
 # | batch norm's running statistics | averaged by you | those of worker 0 are sent at each forward pass |
 # | shards | your indices, or `DistributedSampler` | `DistributedSampler`, with `set_epoch` for a new shuffle |
 # | workers with fewer batches wait for the others | `hvd.join()` at the end of the epoch | `with wrapped.join():` |
 # | several hosts | `-H alpha:4,beta:4` | `--nnodes 2 --rdzv-backend c10d --rdzv-endpoint alpha:29500`, typed on each |
 #
-# (`rdzv` is short for rendezvous, the place where the workers of several hosts meet.)
+# (`LOCAL_RANK` is a variable of the environment that `torchrun` sets. `rdzv` is short for rendezvous, the place where
+# the workers of several hosts meet.)
 #
 # </details>
 #
@@ -217,21 +220,25 @@ for bug, (right, wrong) in BUGS.items():
 # ## Which technique for which link?
 #
 # In notebook 09 you saw that the link decides how many workers are worth having. What can you do if your link is slow?
-# You can exchange the gradients earlier, while the workers still compute. You can send fewer bytes. Or you can exchange
-# less often.
-
-# %% [markdown]
-# **Guess:** on a link of 100 Mbit/s, each worker sends only the largest 1 % of its gradient's values. How many times as
-# fast is this as to send them all? Write your number into the next cell.
+# The drawing shows three ideas: exchange the gradients earlier, send fewer bytes, or exchange less often. It has four
+# batches on a link on which an exchange takes three times as long as computing. Grey boxes compute, and purple boxes
+# are exchanges.
+#
+# ![](drawings/slow_link.svg)
+#
+# In the experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one computer, as
+# in notebook 09. Their link carries 50 Mbit/s to 10 Gbit/s. We begin with one way to send fewer bytes: each worker
+# sends only the largest 1 % of its gradient's values.
+#
+# **Guess:** on a link of 100 Mbit/s, how many times as fast is this as to send them all? Write your number into the
+# next cell.
 
 # %%
 my_guess = None  # a number of times, such as 1.2
 
 # %% [markdown]
-# In the experiment a small ResNet trains on two hosts, with two workers on each. The hosts are made on one computer, as
-# in notebook 09. Their link carries 50 Mbit/s to 10 Gbit/s. The line **one group** is the plain way: all gradients are
-# exchanged as one group, after the backward pass. The grey band, **no exchange**, is there for comparison: each worker
-# trains a network of its own.
+# **What to look at:** the line **one group** is the plain way: all gradients are exchanged as one group, after the
+# backward pass. The grey band, **no exchange**, is there for comparison: each worker trains a network of its own.
 
 # %%
 from lessons import compare
@@ -241,24 +248,29 @@ show_one_per_cent()
 compare("top_k", my_guess)
 
 # %% [markdown]
-# At 100 Mbit/s, this is {{links_top_k}} times as fast as the plain way. Each worker gives about 2 % of its gradient
-# to each of the three others, since a value needs a position, too. That is 4 % of the bytes of the plain way, in which
-# it sends 1.5 times its gradient. Why is it not 25 times as fast? Because the workers also have to compute. Nothing
-# that one sends can make them faster than the grey band. On a fast link, the plain way reaches it as well.
+# At 100 Mbit/s, this is {{links_top_k}} times as fast as the plain way. How many bytes does it send?
 #
-# The band is wide, although a link should not matter to workers that exchange nothing. Other programs were busy at
+# | | of the gradient's bytes |
+# | --- | --: |
+# | 1 % of the values | 1 % |
+# | a position for each value | 1 % |
+# | both, to each of three others | 3 × 2 % = 6 % |
+# | the plain way, a ring of four | 150 % |
+#
+# (Why does top-k not use the ring? The workers choose different positions, so their values cannot be added on the way.)
+#
+# 6 of 150 is 4 %. So why is it not 25 times as fast? Because the workers also have to compute, and the best that one
+# can reach is the grey band. On a fast link, the plain way reaches it as well.
+#
+# (The band is wide, although a link should not matter to workers that exchange nothing. Other programs were busy at
 # times, and there is one run of each kind. The fastest of these workers are {{links_spread}} times as fast as the
-# slowest. So believe only ways that differ by more than that.
+# slowest. So believe only ways that differ by more than that.)
 #
 # ### Three answers
 #
-# The drawing shows what one can do. It has four batches on a link on which an exchange takes three times as long as
-# computing. Grey boxes compute, and purple boxes are exchanges.
-#
-# ![](drawings/slow_link.svg)
-#
 # **Begin earlier.** *Stock Horovod*, which is Horovod as it is installed, and *PyTorch's DDP* begin the exchange while
-# the backward pass still computes. The thick line is the plain way again.
+# the backward pass still computes. The thick line is the plain way again. **Guess:** on which links does this help, the
+# slow ones or the fast ones?
 
 # %%
 from lessons.cells.plots.link_speeds import show_family
@@ -283,7 +295,8 @@ show_family("fewer bytes")
 # and PowerSGD keep most of it.
 #
 # **Fewer exchanges.** The batch is *4 times as large*. Or a worker adds the gradients of *4 batches*, and exchanges the
-# sum once. Or it makes *8 local updates* by itself, and then the weights are averaged.
+# sum once. Or it makes *8 local updates* by itself, and then the weights are averaged. **Guess:** which of the three is
+# fastest on the slowest link?
 
 # %%
 show_family("fewer exchanges")
@@ -293,9 +306,8 @@ show_family("fewer exchanges")
 # batches, the optimizer also steps less often. And with a larger batch, the processor needs less time for each of its
 # images.
 #
-# Look at the fastest link once more, under *begin earlier* and *fewer bytes*. There, most ways that exchange after each
-# batch keep at least three quarters of the plain way's speed. And no other way that exchanges the gradient after every
-# batch of this size is much faster.
+# Now look at the fastest link, under *begin earlier* and *fewer bytes*. There, no other way that exchanges the gradient
+# after every batch of this size is much faster.
 #
 # > **Takeaway.** On a slow link, send fewer bytes or exchange less often. On a fast one, keep the plain way.
 #
@@ -334,9 +346,10 @@ result = saved("links", verdict=False, figure=False)
 #
 # ### Predict the figure
 #
-# Can you predict these speeds? Write a function for four of the ways: the plain one, to begin earlier,
-# float16, and one exchange for four batches. First draw boxes for each of them, as in the drawing above. Divide each
-# grey box into a forward pass and a backward pass.
+# Can you predict these speeds? Write a function for four of the ways: the plain one, to begin earlier, float16, and one
+# exchange for four batches. First draw boxes for each of them, as in the drawing above. Divide each grey box into a
+# forward pass and a backward pass. (For the way that begins earlier, we pretend that the exchange can begin together
+# with the backward pass. So the function is a little too good there.)
 
 
 # %% exercise="batch_time"
@@ -359,9 +372,9 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 #
 # - By the grey band, four workers with 16 images each make about {{links_alone}} images/s without an exchange. So an
 #   update of 64 images takes about 90 ms. Say that two thirds of this are the backward pass.
-# - In a ring of four, each worker sends 1.5 times the bytes of the gradient, in six messages (notebook 09). So does
-#   each host over its link, because only one of its two workers has its neighbour on the other host. This network, a
-#   small ResNet-9, has a gradient of {{links_gradient}} MB.
+# - In a ring of four, each worker sends 1.5 times the bytes of the gradient, in six messages (notebook 09). Worker 1
+#   sends them to worker 2 on the other host, and worker 3 sends them to worker 0. So each host sends 1.5 times the
+#   gradient over its link. This network, a small ResNet-9, has a gradient of {{links_gradient}} MB.
 # - Say that a message takes 50 microseconds on its way.
 #
 # No number is fitted to the speeds of these ways. **Guess:** for which way will the prediction be too good on all
@@ -491,11 +504,13 @@ for weights_of in (7_000_000_000, 70_000_000_000):
 # There are two all-gathers and one reduce-scatter. In notebook 03, an all-reduce was one reduce-scatter and one
 # all-gather. So stage 3 sends three halves in place of two: 1.5 times the bytes.
 #
-# There are two more ways to divide a network:
+# ### Divide the network itself
+#
+# ZeRO divides what a worker *keeps*. There are two ways to divide what it *computes*:
 #
 # - **Pipeline** (Huang and others 2018): each GPU has some of the layers. The batch is cut into small parts, so that
-#   all GPUs are busy most of the time. The drawing below shows this. What crosses the link is only the activations
-#   between two layers, so a pipeline can also use a slower link. (Notebook 13 cuts a network in two like this.)
+#   all GPUs are busy most of the time. The drawing below shows this. Only the activations between two layers cross the
+#   link, so a pipeline can also use a slower link. (Notebook 13 cuts a network in two like this.)
 # - **Tensor parallel** (Shoeybi and others 2019): each GPU has a part of each layer. For example, a layer multiplies by
 #   a matrix with 4,096 columns. Each of four GPUs keeps 1,024 of them, and computes a quarter of the outputs. The GPUs
 #   exchange activations after every one or two matrices. So they should be in one host, where the links are fast.
@@ -510,6 +525,16 @@ for weights_of in (7_000_000_000, 70_000_000_000):
 # The four workers of a host compute each layer together. Two workers with the same colour have the same part of the
 # network, but other images. So they average their gradients. What crosses the slow link between the hosts? Only the
 # gradients, and only once an update.
+#
+# <details><summary>A layer's activations have 8 MB in each batch, and the weights of a GPU have a gradient of 64 MB. A worker
+# sends the activations ten times in an update, and the gradient once. What goes over the fast links, and what over the
+# slow one?</summary>
+#
+# 10 × 8 = 80 MB of activations, and the next layer has to wait for each of them. So tensor parallelism goes over the
+# fast links of a host. The gradient goes over the slow link: it is sent once, and a part of it can hide behind the
+# backward pass.
+#
+# </details>
 #
 # The lab runs FSDP, and measures its memory and its bytes. There you also go on from a checkpoint with another number
 # of workers.

@@ -11,10 +11,11 @@
 # ---
 
 # %% [markdown]
-# # 12 Lab of lesson 02: loss and accuracy, distorted images, mean images
+# # 12 Lab of lesson 02: loss and accuracy, distorted images, mean images, prefetching
 #
 # **After this notebook you will be able to** say what the printed loss tells you and what it hides. You can also say
-# when a distortion of the images raises the accuracy, and why one cannot train on the mean image of a batch.
+# when a distortion of the images raises the accuracy, why one cannot train on the mean image of a batch, and which side
+# of a pipeline sets the pace.
 #
 # **Time:** {{minutes_12}} minutes, besides the waiting for its runs. **Builds on:** 02.
 #
@@ -25,8 +26,10 @@ workers, epochs, images, seed, device = 4, 1, 4096, 0, "auto"
 
 # %%
 import torch
+from IPython.display import Markdown
 
 from benchmarks.claims.lesson_02 import c18_mean_activation as c18
+from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
 from benchmarks.methods import augmentations
 from cifar import data
 from lessons import live, panels, saved, show
@@ -201,8 +204,69 @@ _ = saved("C18")
 # of the parameters. A batch is not a mean image. We may average *gradients*, each computed from its own images. Data
 # parallelism does only this.
 #
+# ## Who sets the pace on your machine?
+#
+# Lesson 02 showed two pipelines that prepare images for a network: `vectorised` and `decoded`. With **prefetching**, a
+# second thread prepares the next batch while the network computes. The experiment has three more:
+#
+# - `loop` prepares image by image in Python, as many programs do it.
+# - `cached` distorts the images once, keeps them, and only fetches them. So the network sees the same version of each
+#   image in every epoch, and can learn it by heart.
+# - `loop small network` has hardly anything to compute.
+#
+# **Guess:** which of the five gains most from prefetching?
+#
+# **What to look at:** on the left, which side is longer in each bar: the update, or the three preparing stages? On the
+# right, each pipeline has two bars, without and with prefetching. A bar is the measured time. A diamond is the time
+# predicted from the stages on the left. Does each bar end at its diamond? (The figure shows our saved runs.)
+
+# %%
+stages = live("C19", device=device, seed=seed)
+
+# %%
+_ = saved("C19", own=False)
+
+# %% [markdown]
+# `decoded` gains most, because both of its sides are long. The other four pipelines have one short side. In
+# `vectorised`, `loop` and `cached` it is the preparing. In `loop small network` it is the update.
+#
+# In our saved runs of `decoded`, preparation is the slower side. The cell predicts your own machine's rates. The last
+# row is for a GPU on which an update takes no time.
+
+# %%
+rows = ["| images a second | predicted | measured |", "| --- | --: | --: |"]
+for arm in ("vectorised", "decoded"):
+    run = stages[arm][0]
+    for name, overlapped in (("in_turn", False), ("prefetched", True)):
+        rows.append(f"| {arm}, {name.replace('_', ' ')} | {c19.predicted(run, overlapped):.0f} | {run[name]:.0f} |")
+*preparation, update = run["stages"].values()
+rows.append(f"| decoded, prefetched, on such a GPU | {run['batch'] / sum(preparation):.0f} | |")
+Markdown("\n".join(rows))
+
+# %% [markdown]
+# In turn, the times of the stages add up. With prefetching, the slower side decides, if a core is free for it. In the
+# saved runs this fits within a few per cent for the lessons' network. For the small network the predicted rates are too
+# high (and in the figure, the predicted times too short). Its stages are so short that the time between them counts.
+#
+# In the figure, `loop` with prefetching is as fast as `vectorised`, but it needs a second core. Where preparation is
+# the slower side, `decoded` gains nothing from a GPU. On your machine, the update may be the slower side. Then a faster
+# network helps, until the decoding is slower.
+#
+# <details><summary>Can one predict the time of an update without a run?</summary>
+#
+# Roughly, by counting. Take a convolution with windows of 3 × 3 from 64 to 64 channels. It has 9 · 64 · 64 weights, and
+# it uses all of them at each pixel. So for each pixel it makes 9 · 64 · 64 multiplications, and as many additions. An
+# image of 32 × 32 has 1,024 pixels. So it needs 2 · 9 · 64 · 64 · 1,024, or 75 million operations. On an image of 16 ×
+# 16 it needs a quarter of them, and it has as many weights. The gradients need about twice as many, because there are
+# some for the weights and some for the inputs. So training needs three times 75 million. A processor that makes 50
+# billion of them a second needs 4.5 ms for this layer and one image. Such a count tells $c$ of lesson 02, but not
+# $t_0$, and real programs reach only a part of the speed that a data sheet names.
+#
+# </details>
+#
 # ## Summary
 #
+# - Without prefetching, the times of a pipeline's stages add up. With it, the slower side sets the pace.
 # - A lower loss does not always mean a higher accuracy. Judge by images that the network has not seen.
 # - Expect a distortion to pay if its images could be real, and if the run is long enough to learn by heart without it.
 #   Whitening is no distortion.

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 14 Lab of lesson 04: what an exchange costs on your machine
 #
-# **After this notebook you will be able to** find a bug by its symptoms, measure the latency and the bandwidth of an
-# exchange, and say what fusion and compression save and cost. You can find out why more workers are not faster, and go
-# on from a checkpoint with several workers.
+# **After this notebook you will be able to** find a bug by its symptoms, read Horovod's timeline, measure the latency
+# and the bandwidth of an exchange, and say what fusion and compression save and cost. You can also find out why more
+# workers are not faster, and go on from a checkpoint with several workers.
 #
 # **Time:** {{minutes_14}} minutes, besides the waiting for its runs. **Builds on:** 04.
 #
@@ -38,7 +38,8 @@ from benchmarks.experiment.plots import BLUE, GREY
 from benchmarks.instruments.horovod_launch import on_workers
 from cifar.model import BootcampResNet, no_norm
 from cifar.support.environment import cores
-from lessons import axes, live, saved, show
+from lessons import axes, horovodrun, live, saved, show
+from lessons.cells.plots.update import one_update, show_update
 from lessons.cells.tasks.sabotage import BUGS, diagnose, patient, sabotage
 
 # %% [markdown]
@@ -79,6 +80,75 @@ rows = patient(1)
 right = diagnose(1, "one order for all epochs")
 
 # %% [markdown]
+# ## Look into a real update
+#
+# Lesson 04 said how an exchange can hide behind the backward pass. Now we look at it in
+# `cifar_base.py` itself. An environment variable asks Horovod for a **timeline**: a record of what it did with each
+# tensor.
+
+# %%
+trace = Path("timeline.json").resolve()
+trace.unlink(missing_ok=True)
+lines = horovodrun(
+    "cifar_base.py", workers, epochs=epochs, images=images, batch_size=64, seed=seed, device=device,
+    environment={"HOROVOD_TIMELINE": str(trace)},
+)  # fmt: skip
+
+# %% [markdown]
+# Only rank 0 records. We pick a usual update. In the figure, each row is a gradient, and the time goes to the right.
+# Read the rows from top to bottom, as the backward pass does: the last layer comes first.
+#
+# - In the *grey* part, nothing is exchanged yet. The worker makes the optimizer's step, fetches the next batch, and
+#   computes the forward pass and the start of the backward pass.
+# - A *thin* line waits. A hook has announced this gradient. It waits until all workers have announced it, and until the
+#   exchange before it has ended. The workers find the gradient by its **name** (`named_parameters=`), because another
+#   worker may finish its gradients in another order.
+# - A *thick* line is an exchange. Thick lines that begin and end together travelled in one message. Horovod copies
+#   small tensors into one buffer for this. That is **tensor fusion**.
+# - At the *dashed* line the last gradient is announced. What comes after it is the tail.
+
+# %%
+show_update(one_update(trace))
+
+# %% [markdown]
+# This figure tells you what to mend. Look first at the thick lines. If they follow each other without a gap,
+# the exchange is the limit: the network, or on one machine the processors. If there are gaps between them, and thin
+# lines beside the gaps, the workers wait for each other. In gaps without thin lines, they compute.
+#
+# <details><summary>What are these phases called in the file?</summary>
+#
+# `NEGOTIATE_ALLREDUCE` is the waiting. `ALLREDUCE` is the exchange. It has three parts. `MEMCPY_IN_FUSION_BUFFER`
+# copies the tensors into the buffer. `GLOO_ALLREDUCE` sends the buffer round the ring (with GPUs it is
+# `NCCL_ALLREDUCE`). `MEMCPY_OUT_FUSION_BUFFER` copies the means back. To see the whole record, open `timeline.json` at
+# `ui.perfetto.dev`.
+#
+# </details>
+#
+# The worker also computes during the exchanges, but Horovod does not record it.
+#
+# ## Does overlap pay here?
+#
+# **Guess first.** Is an update on this machine near the best time, or near the time without overlap? Who does the
+# exchange here, and is there a free core for it?
+#
+# **What to look at:** on the left, two joined points are one launch, first without overlap and then with it. Does the
+# line fall or rise? The marks *best* and *sum* show what the theory allows. (These are our saved runs, with a smaller
+# batch than yours.) On the right, one update of them: the exchange begins after the backward pass, or inside it.
+
+# %%
+result = saved("C26", verdict=False)
+
+# %% [markdown]
+# The theory has two *resources*: processors that compute, and a network that sends by itself. On a GPU with a good
+# network card that is nearly true. Here the same cores do both. Sending through the **loopback**, the network inside
+# one machine, is work for the CPU, and so is adding up. If no core is free, each slows the other down. So on this
+# machine overlap saves nothing. On GPUs it usually saves time, so leave it on there.
+#
+# Overlap can even cost time. If each gradient is sent when it is ready, there are several small exchanges, and each
+# pays its latency (notebook 03). After the backward pass, one exchange would do. Count the exchanges in the figure of
+# your update. With a longer cycle (`HOROVOD_CYCLE_TIME`) Horovod waits a little longer, and fuses more of them. The
+# next section measures what fusion saves.
+#
 # ## Tensor fusion, and a measurement of this machine
 #
 # An exchange of $n$ bytes takes about $\alpha + \beta n$ seconds. Even the smallest exchange costs the latency
@@ -243,7 +313,7 @@ print(f"the same as fp16: {1000 * measured['fp16']:5.1f} ms, {measured['fp16'] /
 #   pass. In this course's build such a worker waits for its first tensor instead, up to 100 ms
 #   (`HOROVOD_IDLE_CYCLE_TIME`). The change is in `source_code/install/`.
 # - **Exchanging in parts.** Each exchange wakes threads in all workers. With `groups=1` all gradients travel together,
-#   in one flat buffer. This gives up the overlap. Lesson 04 measures what that is worth here.
+#   in one flat buffer. This gives up the overlap, which saved nothing here (see above).
 # - **Threads.** By default PyTorch starts a thread for each core, in *each* worker. Our workers get their share of the
 #   cores.
 #
@@ -431,7 +501,19 @@ launch("restart.py", 2)
 # ## Summary
 #
 # - You see a bug only if you watch for it. Some bugs show only in the gradients.
+# - A timeline shows whether workers exchange, wait or compute. Overlap helps only where the exchange does not need the
+#   cores that compute.
 # - An exchange has a latency and a bandwidth. Fusion saves latency. Compression saves bytes, but it costs computing.
 # - Scaling depends on the computing time between two exchanges. Small per-worker batches limit it.
 # - Where workers share cores, they must sleep while they wait. Make cycles long, and count threads.
 # - After a restart, send the optimizer's state and the epoch, and not only the weights.
+#
+# ## Questions
+#
+# <details><summary>In your timeline each gradient waits long in NEGOTIATE_ALLREDUCE, and is then exchanged in
+# no time. You are offered a faster network. Do you buy it?</summary>
+#
+# No. The exchange is short already. The workers wait for one of them to announce its gradient: it is slower, gets its
+# images later, or shares its core or GPU with somebody. Find out which, and why.
+#
+# </details>

@@ -11,10 +11,10 @@
 # ---
 
 # %% [markdown]
-# # 15 Lab of lesson 05: the path of an epoch, and sharpness
+# # 15 Lab of lesson 05: the path of an epoch, a late schedule, and sharpness
 #
-# **After this notebook you will be able to** say how far the weights get in an epoch with more workers, compute how
-# sharp a minimum is, and say what a comparison of sharpness leaves open.
+# **After this notebook you will be able to** say how far the weights get in an epoch with more workers, judge a
+# schedule that comes too late, compute how sharp a minimum is, and say what a comparison of sharpness leaves open.
 #
 # **Time:** {{minutes_15}} minutes, and about two minutes of waiting. **Builds on:** 01 and 05.
 #
@@ -146,6 +146,37 @@ show(
 # - *Above it*, twice the batch saves few updates, but the run needs almost twice the images. The linear rule gives too
 #   high a rate there. At the critical batch, the best rate is half of what the rule says.
 #
+# ## The schedule that came too late
+#
+# Lesson 05 said that a schedule should count epochs. Does it matter for accuracy? Four workers train the small ResNet
+# with 64 images each, for 6 epochs of 10,240 images, with five seeds. The rate is halved every epoch. One program
+# counts epochs ("by epoch"). The other contains the update numbers of one worker ("by step"), so its rate falls four
+# times too late. Each program runs with two starting rates: that of one worker, the **base rate**, and four times that
+# rate, the *scaled rate*. People claim that "by epoch" ends higher.
+#
+# **Guess first.** Which of these four kinds of run ends highest?
+#
+# **What to look at:** on the left, the rates that the runs really used. On the right, which program ends higher, and
+# where one worker ends.
+
+# %%
+result = saved("C06", verdict=False)
+
+# %% [markdown]
+# The left panel is arithmetic. The right panel is a surprise. **The late schedule ends higher**: by {{c06_base}} points
+# from the base rate, and by {{c06_scaled}} points from the scaled rate. So the claim is false here.
+#
+# Should one write schedules in updates, then? No: then one worker and four have different schedules, and cannot be
+# compared. Why did the late one win? Look at one worker, at {{c06_one}} %. From the base rate, the late schedule brings
+# four workers to {{c06_by_step}} %. They make a quarter of the updates. A rate that stays high for longer makes up for
+# this, by accident. From the scaled rate, both schedules end far below one worker: that rate was too high from the
+# first update on.
+#
+# Does this contradict the linear rule? No. The rule holds only for batches below the bend, and lesson 05 found the bend
+# at some tens to a hundred images. One worker with 64 images is already there, and four workers with 256 are beyond it.
+# (That was a similar network, but without batch normalisation.) So "multiply by $K$" is only the first rate
+# that you try. Try lower ones, too.
+#
 # ## How sharp is a minimum?
 #
 # Take a small step $v$ away from a minimum $w$. How much does the loss rise? Its new value is
@@ -221,6 +252,7 @@ result = saved("C29")
 # ## Summary
 #
 # - At a fixed rate the path of an epoch shrinks about as $1/K$ with the number of workers $K$.
+# - A schedule that comes too late can end higher by accident: the high rate makes up for missing updates.
 # - Sharpness is the largest eigenvalue of the Hessian. We find it by products of the Hessian with a vector.
 # - Sharpness changes with the rate, the loss, and the way in which a network is written.
 #

@@ -376,7 +376,7 @@ print(f"A GPU has {memory} GB. The activations come on top.")
 #
 # ## And how fast is it?
 #
-# The model of lesson 09 knows how fast a V100 trains ResNet-50 alone, and how fast the links are. Its constants come
+# The model of lab 19 knows how fast a V100 trains ResNet-50 alone, and how fast the links are. Its constants come
 # from publications. The page `docs/where_it_pays.md` lists them with their sources. The next cell asks it about one
 # host with 8 GPUs. It also asks about 4 such hosts, with two kinds of links between them.
 

@@ -284,8 +284,8 @@ def _c26(c26: ModuleType, runs: Runs) -> Said:
 
 def _c27(c27: ModuleType, runs: Runs) -> Said:
     return Said(
-        "Leave out any one of Horovod's key changes, and a symptom shows that the program is wrong, though it seldom "
-        "crashes.",
+        "Leave out any one of Horovod's key changes, and a symptom shows that the program is wrong or wasteful, though "
+        "it seldom crashes.",
         c27.judge(runs).word == "holds",
     )
 

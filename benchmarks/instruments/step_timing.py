@@ -3,14 +3,12 @@
 import statistics
 import time
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from cifar import workers
-from cifar.data import normalise
 from cifar.model import BootcampResNet
 
 
@@ -51,12 +49,6 @@ def seconds(work: Callable[[], object], device: torch.device, repeats: int) -> f
         finish(device)
         times.append(time.perf_counter() - started)
     return statistics.median(times[1:])
-
-
-def seconds_of_update(images: Tensor, labels: Tensor, device: torch.device, repeats: int = 10) -> float:
-    """The median seconds of an update of the lessons' network. Images are in 8 bits, of shape `(B, 3, 32, 32)`."""
-    batch = normalise(images).to(device), labels.to(device)
-    return seconds(partial(Stepper(device), *batch), device, repeats)
 
 
 def finish(device: torch.device) -> None:

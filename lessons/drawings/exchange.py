@@ -53,32 +53,29 @@ def _heading(drawing: Drawing, y: float, words: str) -> None:
 
 
 def server_and_ring() -> Drawing:
-    """The bytes on each link when four workers average N bytes, with one server and in a ring."""
+    """Where the bytes go when four workers average their gradients, with one server and in a ring."""
     _, sent = traffic(WORKERS, 1)
     others = WORKERS - 1
     drawing = Drawing(
         "One server, or a ring",
-        f"Four workers average gradients of N bytes. Worker 0 is also the server. Each other worker sends N to it and "
-        f"receives N from it, so worker 0 receives {others} N and sends {others} N. In a ring there is no server. Each "
-        f"worker sends {sent:g} N to its right neighbour, and receives as many from its left one.",
-        330,
+        "Four workers average gradients. Worker 0 is also the server. Each other worker has a thin line to it, and all "
+        "three lines go through one thick line at worker 0. In a ring there is no server. Each worker has a line of "
+        "the same thickness to its right neighbour.",
+        282,
     )
     half = WIDTH / 2
-    drawing.wire(half, 44, half, 300, dashed=True)
+    drawing.wire(half, 44, half, 252, dashed=True)
     drawing.text(half / 2, 22, "One server", "bold")
     drawing.text(half * 1.5, 22, "A ring", "bold")
     hub = half / 2, 132
     drawing.wire(half / 2, 84, *hub, look="gradient", width=2 * others)
     drawing.worker(half / 2, 70, 0)
     drawing.text(half / 2 + 22, 70, "the server", "muted", "small", anchor="start")
-    drawing.text(half / 2 + 14, 112, f"{others} N", "tint-gradient", "bold", anchor="start")
     for rank in range(1, WORKERS):
         x = half / 2 + (rank - WORKERS / 2) * 68
         drawing.wire(*hub, x, 205, look="gradient", width=2)
         drawing.worker(x, 216, rank)
-    drawing.text(half / 2, 252, f"Worker 0 sends {others} N, gets {others} N.")
-    drawing.text(half / 2, 276, "Each other sends N, gets N.")
-    drawing.text(half / 2, 300, "One worker more: N more.", "muted")
+    drawing.text(half / 2, 248, "All gradients pass one link.", "muted")
     places = [(1.5 * half, 70), (1.5 * half + 72, 140), (1.5 * half, 210), (1.5 * half - 72, 140)]
     for rank, (x, y) in enumerate(places):
         x1, y1 = places[(rank + 1) % WORKERS]
@@ -86,11 +83,8 @@ def server_and_ring() -> Drawing:
         drawing.arrow(x + dx, y + dy, x1 - dx, y1 - dy, "gradient", width=2 * sent)
     for rank, (x, y) in enumerate(places):
         drawing.worker(x, y, rank)
-    drawing.text(1.5 * half, 140, f"{sent:g} N each", "tint-gradient", "bold")
-    drawing.text(half * 1.5, 252, f"Each sends {sent:g} N, gets {sent:g} N.")
-    drawing.text(half * 1.5, 276, "No link carries more.")
-    drawing.text(half * 1.5, 300, "It never exceeds 2 N.", "muted")
-    drawing.text(half, 320, "A line is as thick as the bytes that it carries each way.", "muted", "small")
+    drawing.text(half * 1.5, 248, "All links work at once.", "muted")
+    drawing.text(half, 272, "A line is as thick as the bytes that it carries each way.", "muted", "small")
     return drawing
 
 

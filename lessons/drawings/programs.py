@@ -34,9 +34,10 @@ def one_step() -> Drawing:
         if number:
             drawing.arrow(x - 28, 206, columns[number - 1] + 28, 206)
     drawing.label(columns[1], 160, "Backward: from the last layer to the first", 290)
-    _line(drawing, 252, "Step: w′ = w − rate · g")
     for number, x in enumerate(columns):
+        drawing.arrow(x, 222, x, 270, look="gradient")
         drawing.weights(x, 288, f"w′{'₁₂₃'[number]}", 46)
+    drawing.label(columns[1], 246, "Step: each w′ is w − rate · g", 230)
     return drawing
 
 

@@ -17,6 +17,7 @@ NAMED = {f"worker{rank}": colour for rank, colour in enumerate(palette.WORKERS)}
     "weights": palette.WEIGHTS,
     "gradient": palette.GRADIENT,
     "computing": palette.COMPUTING,
+    "testing": palette.TESTING,
     "waiting": palette.WAITING,
 }
 

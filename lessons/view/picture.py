@@ -7,7 +7,11 @@ from lessons.view.run import SILENT_SECONDS, Run, Worker
 
 LANE, AXIS, LEGEND, CURVE = 46, 20, 26, 112  # heights
 STRIP, STRIP_WIDTH = 150, 220  # where the past of a worker begins, and how wide it is
-LOOKS = {"computing": "computing", "waiting": "waiting", "testing": "gradient", "starting": "card", "ended": "weights"}
+LOOKS = {
+    "computing": "computing", "waiting": "waiting", "testing": "testing", "starting": "card", "ending": "card",
+    "ended": "weights",
+}  # fmt: skip
+NAMES = {name: name for name in LOOKS if name not in ("starting", "ending")} | {"starting": "starting, ending"}
 
 
 def draw(run: Run) -> str:
@@ -76,10 +80,11 @@ def _time(drawing: Drawing, run: Run, y: float) -> None:
 
 def _legend(drawing: Drawing, y: float) -> None:
     """Name what the boxes of a lane say: what the worker did."""
-    for number, doing in enumerate(LOOKS):
-        x = MARGIN + 92 * number
+    x = MARGIN
+    for doing, name in NAMES.items():
         drawing.box(x, y + 2, 10, 12, LOOKS[doing], radius=0)
-        drawing.text(x + 15, y + 8, doing, "small", "muted", anchor="start")
+        drawing.text(x + 15, y + 8, name, "small", "muted", anchor="start")
+        x += 26 + 7.6 * len(name)
 
 
 def _short(line: str, characters: int = 44) -> str:
@@ -100,8 +105,8 @@ def _curve(drawing: Drawing, run: Run, y: float) -> None:
         for number, accuracy in enumerate(run.accuracies)
     ]
     if len(points) > 1:
-        drawing.wire(*(value for point in points for value in point), look="gradient", width=2.5)
+        drawing.wire(*(value for point in points for value in point), look="testing", width=2.5)
     for point in points:
-        drawing.dot(*point, 3.5, "gradient")
+        drawing.dot(*point, 3.5, "testing")
     if points:
         drawing.text(points[-1][0] + 8, points[-1][1] - 2, f"{run.accuracies[-1]:.1f}", "small", anchor="start")

@@ -94,6 +94,7 @@ class Record:
         """
         seconds, self.started = time.perf_counter() - self.started, time.perf_counter()
         self.epoch += 1
+        lane.tell("computing" if self.epoch < self.epochs else "ending")  # for the live view, if there is one
         if not torch.isfinite(train_loss):
             stop(f"the training loss is {train_loss.item()} after epoch {self.epoch}: try a lower --lr.")
         if not self.write:

@@ -67,7 +67,14 @@ def test_letters_are_large_enough_on_a_phone():
 
 
 def test_texts_and_lines_have_enough_contrast_in_light_and_in_dark():
-    for colour in (*palette.WORKERS, palette.WEIGHTS, palette.GRADIENT, palette.COMPUTING, palette.WAITING):
+    for colour in (
+        *palette.WORKERS,
+        palette.WEIGHTS,
+        palette.GRADIENT,
+        palette.COMPUTING,
+        palette.TESTING,
+        palette.WAITING,
+    ):
         assert contrast(colour.fill, colour.text) >= 4.5
         for paper, line in ((palette.PAPER, colour.line), (palette.DARK_PAPER, colour.dark_line)):
             assert contrast(paper, line) >= 4.5  # these colours also write words

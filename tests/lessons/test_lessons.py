@@ -499,6 +499,7 @@ LONG = (
     "14_lab_of_lesson_04",
     "15_lab_of_lesson_05",
     "16_lab_of_lesson_06",
+    "19_lab_of_lesson_09",
     "20_lab_of_lesson_10",
 )
 LESSONS = [

@@ -15,6 +15,7 @@ from functools import partial
 
 import numpy as np
 import torch
+from matplotlib.axes import Axes
 from torch import Tensor, nn
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
@@ -213,8 +214,8 @@ def judge(runs: Runs) -> Verdict:
 def picture(runs: Runs) -> Picture:
     """The picture shows the time of each stage, and the measured and predicted times of the whole pipelines."""
     figure, (left, right) = panels(("time for one image (ms)", "pipeline"), ("time for one image (ms)", ""))
-    _draw_stages(left, runs)
-    _draw_wholes(right, runs)
+    draw_stages(left, runs)
+    draw_wholes(right, runs)
     right.set(xlim=left.get_xlim(), yticklabels=[])  # both panels have the same pipelines and the same scale
     listed = "; ".join(
         f"{variant}: {speeds(runs, variant, 'in_turn')[0]:.0f} and {speeds(runs, variant, 'prefetched')[0]:.0f}"
@@ -231,7 +232,8 @@ def picture(runs: Runs) -> Picture:
     )
 
 
-def _draw_stages(ax, runs: Runs) -> None:
+def draw_stages(ax: Axes, runs: Runs) -> None:
+    """Draw a bar for each pipeline: the milliseconds of its stages for one image, one after the other."""
     places, ends = np.arange(len(runs)), np.zeros(len(runs))
     looks = {
         "fetch": (palette.CARD, ".."),
@@ -248,11 +250,12 @@ def _draw_stages(ax, runs: Runs) -> None:
     ax.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8)
 
 
-def _draw_wholes(ax, runs: Runs) -> None:
+def draw_wholes(ax: Axes, runs: Runs, rate: Callable[[Values, bool], float] = predicted) -> None:
+    """Draw the measured milliseconds of an image, in turn and prefetched, and diamonds where `rate` predicts them."""
     places = np.arange(len(runs))
     for shift, name, colour in ((-0.2, "in_turn", LIGHT), (0.2, "prefetched", BLUE)):
         measured = [[1000 / run[name] for run in found] for found in runs.values()]
-        theory = [np.mean([1000 / predicted(run, name == "prefetched") for run in found]) for found in runs.values()]
+        theory = [np.mean([1000 / rate(run, name == "prefetched") for run in found]) for found in runs.values()]
         ax.barh(
             places + shift, [np.mean(times) for times in measured], 0.4, xerr=[deviation(times) for times in measured],
             color=colour, label=name.replace("_", " "),
@@ -267,7 +270,7 @@ CLAIM = Claim(
     id="C19",
     statement="Input pipeline and network together decide the end-to-end speed.",
     source="S1, S2",
-    lesson="02_one_worker",
+    lesson="12_lab_of_lesson_02",
     variants=tuple(VARIANTS),
     seeds=5,
     settings={"images": 12_800, "batch": 128, "repeats": 20},

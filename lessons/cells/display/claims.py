@@ -19,7 +19,7 @@ from benchmarks.experiment.runner import Series
 from benchmarks.speed import page
 from lessons import findings
 from lessons.cells.display.figures import show
-from lessons.cells.display.overlay import LEGEND, draw_over
+from lessons.cells.display.overlay import draw_over
 
 WORDS = {
     "holds": "The claim holds.",
@@ -91,7 +91,7 @@ def _figure(found: Series, own: Series | None) -> None:
     with styled():
         picture = found.claim.picture(found.runs)
         drawn = own and _can_be_drawn(own) and draw_over(picture.figure, own.claim.picture(own.runs).figure)
-        show(picture.figure, picture.alt, f"{picture.caption} {LEGEND}" if drawn else picture.caption)
+        show(picture.figure, picture.alt, f"{picture.caption} {drawn}" if drawn else picture.caption)
 
 
 def _can_be_drawn(found: Series) -> bool:

@@ -18,21 +18,24 @@ OWN = {
     "clip_on": False,
 }
 STARS = 8  # about so many stars on a curve, however many points it has: more would hide each other
-LEGEND = "Stars and outlines: your own small run, in the same colours."
 Points = tuple[np.ndarray, object]  # points of shape (points, 2), and their colour
 
 
-def draw_over(full: Figure, own: Figure) -> bool:
-    """Draw what `own` shows into `full`, panel by panel, where both have the same axes. Return whether anything fits.
+def draw_over(full: Figure, own: Figure) -> str:
+    """Draw what `own` shows into `full`, panel by panel, where both have the same axes.
+
+    Return a sentence that says how. It is empty if nothing fits.
 
     Lines without markers are theory in the pictures of the claims, and are left out. So is what both figures have in
     common. A panel whose two axes have the same scale is a map. Its paths would hide each other, so it is left out.
     """
-    drawn = False
+    drawn: set[str] = set()
     for ax, mine in zip(full.axes, own.axes, strict=False):
         if _labels(ax) == _labels(mine) and ax.get_aspect() == "auto":
-            drawn = _draw(ax, mine) or drawn
-    return drawn
+            drawn |= _draw(ax, mine)
+    marks = {"stars": "Stars, in the same colours", "outlines": "Thick outlines"}
+    told = " and ".join(words for mark, words in marks.items() if mark in drawn)
+    return f"{told.capitalize()}: your own small run." if told else ""
 
 
 def _labels(ax: Axes) -> tuple[str, ...]:
@@ -49,7 +52,8 @@ def _is_number(text: str) -> bool:
     return not any(letter.isalpha() for letter in text) or text.startswith("$")
 
 
-def _draw(ax: Axes, mine: Axes) -> bool:
+def _draw(ax: Axes, mine: Axes) -> set[str]:
+    """Draw the points of `mine` as stars, and its bars as outlines. Return which of the two it has."""
     there = [found for found, _ in _points(ax)]
     new = [pair for pair in _points(mine) if not any(np.array_equal(pair[0], other) for other in there)]
     bars = [bar for container in mine.containers if isinstance(container, BarContainer) for bar in container]
@@ -63,7 +67,7 @@ def _draw(ax: Axes, mine: Axes) -> bool:
     for outline in outlines:
         ax.plot(*outline.T, color="black", linestyle="-", marker="", linewidth=1.5, zorder=5)
     _widen(ax, *limits, [*(found for found, _ in new), *outlines])
-    return bool(new or bars)
+    return {mark for mark, found in (("stars", new), ("outlines", bars)) if found}
 
 
 def _points(ax: Axes) -> Iterator[Points]:

@@ -10,7 +10,7 @@ from benchmarks.experiment.plots import LOOKS
 from lessons.cells.display.figures import panels, show
 
 STEPS = {0.5: (14, -12), 1.0: (-14, 6), 2.2: (12, 8)}  # rates of the left panel, and where their labels stand (points)
-CRITICAL = 64  # images: the critical batch size of the right panel
+NOISE_SCALE = 64  # images, in the right panel
 BATCHES = {
     16: (0.72, 1.8, "left"),
     64: (1.06, 1.3, "right"),
@@ -20,12 +20,12 @@ BATCHES = {
 
 def squared_distance(rate: np.ndarray, batch: int) -> np.ndarray:
     """Return the mean squared distance from the bottom after one step that begins at the distance 1."""
-    return (1 - rate) ** 2 + rate**2 * CRITICAL / batch
+    return (1 - rate) ** 2 + rate**2 * NOISE_SCALE / batch
 
 
 def best_rate(batch: int) -> float:
     """Return the rate at which the squared distance is smallest."""
-    return 1 / (1 + CRITICAL / batch)
+    return 1 / (1 + NOISE_SCALE / batch)
 
 
 def show_valley() -> None:
@@ -47,7 +47,7 @@ def show_valley() -> None:
         "Left: a parabola with three steps: one ends half-way to the bottom, one at the bottom, and one beyond it and "
         f"higher. Right: three curves, each with a lowest point. The lowest points are at the rates {best}.",
         f"Left: one step from the distance 1 at {', '.join(f'{rate:g}' for rate in STEPS)} times the best rate. "
-        f"Right: after a noisy step, if the critical batch size is {CRITICAL} images. The best rates: {best}.",
+        f"Right: after a noisy step, if the noise scale is {NOISE_SCALE} images. The best rates: {best}.",
     )
 
 

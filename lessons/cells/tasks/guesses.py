@@ -2,8 +2,8 @@
 
 A lesson asks before a result is shown: `my_guess = None  # write a number here`. After the result it calls
 `compare("two_workers", my_guess)`. The last lesson calls `all_guesses()`. In lesson 00 the learner accuses one of the
-suspects of its case, by `accuse`, and lesson 05 gives the verdict, by `verdict`. Guesses give no points. They are kept
-in the file `guesses.json` of the notebook's folder.
+suspects of its case and proposes an experiment, by `accuse`. Lesson 05 gives the verdict, by `verdict`. Guesses give no
+points. They are kept in the file `guesses.json` of the notebook's folder.
 """
 
 import html
@@ -47,34 +47,76 @@ QUESTIONS = {
     "clusters": Question("How far off is the model of clusters, in the median?", "%", "clusters_median"),
 }
 
-SUSPECTS = {  # of lesson 00, and what lesson 05 has found out about each
-    "the measurement": "It is cleared: every run of one worker ended above every run of four.",
-    "the average": "It is cleared: with equal updates, four workers average as often, and end higher than one.",
-    "the data": "They are cleared: each worker had its own shard, and each image was used equally often.",
-    "the start": "It is cleared: all workers began with equal weights.",
-    "the batch": "Guilty: the global batch was four times as large, so an epoch had a quarter of the updates.",
-    "the rate": "It is not cleared: nobody searched for the best rate of the larger batch. See below what it can do.",
-    "the normalisation": "It is cleared: with equal updates it is the same, and four workers end higher than one.",
+
+class Suspect(NamedTuple):
+    """An experiment that would convict a suspect of lesson 00, and what lesson 05 has found out about it."""
+
+    experiment: str
+    verdict: str
+
+
+SUSPECTS = {
+    "the measurement": Suspect(
+        "Let one process test both networks on all test images. If they are equally good, the measurement did it.",
+        "It is cleared: every run of one worker ended above every run of four.",
+    ),
+    "the average": Suspect(
+        "Let one process compute the gradient of all images of an update. If the mean of the workers differs from it, "
+        "the average did it.",
+        "It is cleared: with equal updates, four workers average as often, and end higher than one.",
+    ),
+    "the data": Suspect(
+        "Write down the number of each image that a worker uses. If two workers have the same ones, the data did it.",
+        "They are cleared: each worker had its own shard, and each image was used equally often.",
+    ),
+    "the start": Suspect(
+        "Compare the weights of the workers before the first update. If they differ, the start did it.",
+        "It is cleared: all workers began with equal weights.",
+    ),
+    "the batch": Suspect(
+        "Give each of the four workers a quarter of its batch, so that an update uses as many images as with one "
+        "worker. If both then end at the same accuracy, the batch did it.",
+        "Guilty: the global batch was four times as large, so an epoch had a quarter of the updates.",
+    ),
+    "the rate": Suspect(
+        "Search the best rate for one worker and for four. If both then end at the same accuracy, the rate did it.",
+        "It is not cleared: nobody searched for the best rate of the larger batch. See below what it can do.",
+    ),
+    "the normalisation": Suspect(
+        "Train without batch normalisation. If one worker and four then end at the same accuracy, it did it.",
+        "It is cleared: with equal updates it is the same, and four workers end higher than one.",
+    ),
 }
-ACCUSED = "suspect"  # the name under which it is kept
+ACCUSED, EXPERIMENT = "suspect", "experiment"  # the names under which they are kept
 
 
-def accuse(suspect: str | None) -> None:
-    """Keep whom the learner suspects. Raises ValueError if it is nobody in SUSPECTS."""
+def accuse(suspect: str | None, experiment: str | None = None) -> None:
+    """Keep whom the learner suspects, and by which experiment. Raises ValueError if it is nobody in SUSPECTS."""
     if suspect is None:
         display(HTML("<p>You accuse nobody yet. Write a suspect into the cell, and run it again.</p>"))
         return
     if suspect not in SUSPECTS:
         raise ValueError(f"my_suspect must be one of {', '.join(map(repr, SUSPECTS))}, not {suspect!r}")
     _keep(ACCUSED, suspect)
-    display(HTML(f"<p>You suspect <strong>{suspect}</strong>. Notebook 05 gives the verdict.</p>"))
+    told = f"You suspect <strong>{suspect}</strong>."
+    if experiment:
+        _keep(EXPERIMENT, experiment)
+        told += f" Your experiment: {html.escape(experiment)}</p><p>Ours: {SUSPECTS[suspect].experiment}"
+        told += " Do the two ask the same? Notebook 05 gives the verdict."
+    else:
+        told += " How could one find out? Write an experiment into the cell, and run it again."
+    display(HTML(f"<p>{told}</p>"))
 
 
 def verdict() -> None:
     """Say what was found out about the suspect of lesson 00, if the learner has named one there."""
-    suspect = _kept().get(ACCUSED)
+    kept = _kept()
+    suspect, experiment = kept.get(ACCUSED), kept.get(EXPERIMENT)
     if suspect in SUSPECTS:
-        display(HTML(f"<p>In notebook 00 you suspected <strong>{suspect}</strong>. {SUSPECTS[suspect]}</p>"))
+        told = f"In notebook 00 you suspected <strong>{suspect}</strong>."
+        if experiment:
+            told += f" Your experiment was: {html.escape(str(experiment))}</p><p>The verdict:"
+        display(HTML(f"<p>{told} {SUSPECTS[suspect].verdict}</p>"))
 
 
 def compare(name: str, guess: float | None) -> None:

@@ -13,7 +13,7 @@ CAUSES = {
     "images": "The workers have the same images",
     "updates": "The program makes fewer updates than the healthy one",
     "schedule": "The rate does not fall when it should",
-    "rate": "It does not begin with the rate that the search has found",
+    "rate": "It does not begin with the best rate",
     "luck": "One run can end so by chance",
 }
 # For each patient, its causes, and how one sees them.
@@ -29,8 +29,8 @@ FOUND = {
     },
     "C": {
         "updates": "With 256 images each, it makes 49 updates in an epoch. The healthy program makes 196. A higher "
-        "rate does not make up for it: the search has found 0.4 again. So the batch lies beyond the bend. Take 64 "
-        "images each, or train for more epochs.",
+        "rate does not make up for it, because 0.4 is the best rate there, too. Take 64 images each, or train for more "
+        "epochs.",
     },
     "D": {
         "rate": "It trains at 1.6, which is four times the best rate. Somebody scaled it twice. Look for a launcher or "

@@ -34,7 +34,7 @@ BUGS = {
     "no broadcast": Bug(
         "hvd.broadcast_parameters(net.state_dict(), root_rank=0)", "pass",
         "All apply the same mean gradient, so the distance between the networks stays. The gradient was computed at "
-        "four places, and is right for none of them.",
+        "four different sets of weights, and is right for none of them.",
     ),
     "no shards": Bug(
         "shard(order, hvd.rank(), hvd.size())", "order",

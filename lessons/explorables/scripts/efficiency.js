@@ -25,13 +25,13 @@ const model = {
   hint: "Choose a network and a link. Then look where the line crosses one half.",
   height: 300,
   controls: [
-    { id: "network", label: "network", value: "ResNet-101", options: [["Inception V3", "Inception V3, on a GPU of 2017"], ["ResNet-101", "ResNet-101, on a GPU of 2017"], ["VGG-16", "VGG-16, on a GPU of 2017"], ["ResNet-50", "ResNet-50, on a V100"]] },
-    { id: "link", label: "link", value: "1.25e9", options: [["125e6", "1 Gbit/s"], ["1.25e9", "10 Gbit/s"], ["3.125e9", "25 Gbit/s"], ["12.5e9", "100 Gbit/s"]] },
-    { id: "latency", label: "time of a message", value: "5e-5", options: [["5e-6", "5 µs"], ["5e-5", "50 µs"], ["1e-3", "1 ms"]] },
+    { id: "network", label: "network", value: "ResNet-50", options: [["Inception V3", "Inception V3, on a GPU of 2017"], ["ResNet-101", "ResNet-101, on a GPU of 2017"], ["VGG-16", "VGG-16, on a GPU of 2017"], ["ResNet-50", "ResNet-50, on a V100"]] },
+    { id: "link", label: "link", value: "7.5e8", options: [["125e6", "1 Gbit/s"], ["7.5e8", "6 Gbit/s"], ["1.25e9", "10 Gbit/s"], ["3.125e9", "25 Gbit/s"], ["12.5e9", "100 Gbit/s"]] },
+    { id: "latency", label: "time of a message", value: "4e-5", options: [["1e-5", "10 µs"], ["4e-5", "40 µs"], ["1e-3", "1 ms"]] },
     { id: "scaling", label: "batch", value: "weak", options: [["weak", "for each worker (weak scaling)"], ["strong", "for all together (strong scaling)"]] },
     { id: "power", label: "images in it", min: 3, max: 13, value: 6, says: (power) => 2 ** power },
-    { id: "exchange", label: "exchange", value: "during", options: [["during", "overlaps with the backward pass"], ["after", "begins after the backward pass"]] },
-    { id: "spread", label: "workers differ by", value: "0.02", options: [["0", "0 %"], ["0.02", "2 %"], ["0.1", "10 %"]] },
+    { id: "exchange", label: "exchange", value: "after", options: [["during", "overlaps with the backward pass"], ["after", "begins after the backward pass"]] },
+    { id: "spread", label: "workers differ by", value: "0", options: [["0", "0 %"], ["0.02", "2 %"], ["0.1", "10 %"]] },
   ],
   draw(state, data) {
     const left = 56, right = WIDTH - 24, low = 246, high = 28, drawn = [];
@@ -46,7 +46,8 @@ const model = {
   },
   say(state, data) {
     const counts = COUNTS.filter((workers) => state.scaling === "weak" || workers <= 2 ** state.power);
-    const worth = counts.filter((workers) => efficiency(workers, state, data) >= 0.5), most = worth[worth.length - 1];
+    const largest = counts[counts.length - 1], every = Array.from({ length: largest }, (_, before) => before + 1);
+    const most = every.findLast((workers) => efficiency(workers, state, data) >= 0.5);
     const eight = counts.includes(8) ? ` With 8 workers, it is ${words.percent(efficiency(8, state, data))}.` : "";
     return `Up to ${words.number(most)} workers compute for at least half of their time.${eight}`;
   },

@@ -34,7 +34,7 @@ const spoiled = (parts) => parts.flat().filter((chunk) => chunk.some((count) => 
 const model = {
   name: "ring",
   title: "The ring, step by step",
-  hint: "Move the steps. Each worker passes one chunk to its right neighbour. Then let the workers send the wrong chunk.",
+  hint: "Move the steps. A square is the part of one worker, in the colour of that worker. Then let the workers send the wrong chunk.",
   height: 344,
   controls: [
     { id: "size", label: "workers", min: 2, max: 8, value: 4 },
@@ -46,6 +46,8 @@ const model = {
   draw(state) {
     const { size, step, chosen } = state, { parts, moved } = contributions(size, Math.min(step, 2 * (size - 1)), chosen);
     const column = (WIDTH - 24) / size, row = 256 / size, cell = Math.min(column - 14, 96), drawn = [];
+    drawn.push(shapes.text(2, 39, "chunk", "muted small", "start"));
+    for (let chunk = 0; chunk < size; chunk++) drawn.push(shapes.text(9, 48 + chunk * row + (row - 6) / 2, chunk, "muted small"));
     for (let rank = 0; rank < size; rank++) {
       const middle = 12 + (rank + 0.5) * column;
       drawn.push(shapes.worker(middle, 22, rank));

@@ -10,7 +10,7 @@ const batches = (data, each) => [0, 1, 2, 3].map((rank) => data.values.slice(ran
 const model = {
   name: "statistics",
   title: "Over how many images does batch norm take its mean?",
-  hint: "Make the batch of each worker smaller, and look how far the four means lie apart.",
+  hint: "Make the batch of each worker smaller, and look how far apart the largest and the smallest of the four means are.",
   height: 300,
   controls: [
     { id: "power", label: "images per worker", min: 0, max: 5, value: 4, says: (power) => 2 ** power },
@@ -37,7 +37,7 @@ const model = {
     const own = batches({ values: data.draws[state.draw] }, 2 ** state.power), means = own.map((values) => moments(values).mean);
     const apart = Math.max(...means) - Math.min(...means), deviations = own.map((values) => moments(values).deviation);
     const mean = deviations.reduce((sum, one) => sum + one, 0) / 4;
-    return `With ${2 ** state.power} images per worker, the four means lie ${apart.toFixed(2)} apart. ` +
+    return `With ${2 ** state.power} images per worker, the largest and the smallest of the four means are ${apart.toFixed(2)} apart. ` +
       `The mean of the four standard deviations is ${mean.toFixed(2)}, and that of all images is ${moments(own.flat()).deviation.toFixed(2)}.`;
   },
   question: {

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 FOLDER = "COURSE_LANES"
-DOING = ("starting", "computing", "waiting", "testing")
+DOING = ("starting", "computing", "waiting", "testing", "ending")
 LAYOUT = struct.Struct("<IIIdd")  # process id, place in DOING, updates made, loss, and the time of the last change
 
 

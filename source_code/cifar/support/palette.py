@@ -27,6 +27,7 @@ WORKERS = (
 WEIGHTS = Colour("#3d4b5c", "#ffffff", "#3d4b5c", "#b9c6d6")
 GRADIENT = Colour("#7b3fa0", "#ffffff", "#7b3fa0", "#cfa3ee")  # also the time in which gradients are exchanged
 COMPUTING = Colour("#c3cfdc", "#000000", "#5c6b7b", "#c3cfdc")
+TESTING = Colour("#7f90a4", "#000000", "#5c6b7b", "#7f90a4")
 WAITING = Colour("#ffffff", "#000000", "#6b7683", "#a5b0bd")  # is drawn with stripes, as nothing happens
 
 PAPER, CARD, INK, MUTED, RULE = "#ffffff", "#f5f7f9", "#1b2430", "#566172", "#d3dae2"  # of a light page

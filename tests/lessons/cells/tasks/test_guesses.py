@@ -69,6 +69,15 @@ def test_the_suspect_of_the_first_lesson_is_kept_and_later_judged(said: list[str
     assert said[-1].count("<tr>") == 2, "a suspect is no number, so it is not in the table"
 
 
+def test_an_experiment_is_kept_beside_ours_and_shown_again_with_the_verdict(said: list[str]):
+    accuse("the data")
+    assert "Write an experiment into the cell" in said[-1]
+    accuse("the data", "count <all> images")
+    assert "count &lt;all&gt; images" in said[-1] and SUSPECTS["the data"].experiment in said[-1]
+    verdict()
+    assert "Your experiment was: count &lt;all&gt; images" in said[-1] and SUSPECTS["the data"].verdict in said[-1]
+
+
 def test_a_suspect_who_is_not_in_the_table_is_refused(said: list[str]):
     with pytest.raises(ValueError, match=r"my_suspect must be one of 'the measurement', .* not 'the bach'"):
         accuse("the bach")

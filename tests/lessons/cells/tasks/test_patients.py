@@ -16,7 +16,7 @@ def test_the_causes_of_each_patient_follow_from_its_row_in_the_lesson():
     rows = ROW.findall(LESSON)
     assert [row[1] for row in rows] == ["", *FOUND]
     healthy = rows[0]
-    best = re.search(r"A search has found (\S+) as the best rate", LESSON.replace("\n# ", " "))[1]
+    best = re.search(r"The best rate is (\S+) for both", LESSON.replace("\n# ", " "))[1]
     for _, patient, zero, one, each, first, fourth, last, seeds in rows[1:]:
         causes = set()
         if zero == one:
