@@ -56,8 +56,9 @@ from tests.support.synthetic_class import (
 NOTEBOOK = NOTEBOOKS[0]
 RESULT = results.RESULTS / "large_class" / "class-0.json"
 MACHINES = range(1, 9)
-SOLVED, HANDED_IN = 0.7, 0.9  # the share of right answers, and of learners with a program
-WRONG: tuple[Callable[[str], str], ...] = (
+SOLVED, HANDED_IN = 0.7, 0.9  # the share of plain answers, and of learners with a program
+# What an answer may be in place of the plain one. The last of these is right: the function stands before the cell ends.
+OTHERS: tuple[Callable[[str], str], ...] = (
     lambda id: STUB,
     _always_0,
     lambda id: f"def {exercises.get(id).function}(",
@@ -86,7 +87,7 @@ class Learner:
     @property
     def points(self) -> float:
         """What the notebook must earn."""
-        right = [id for id, source in self.answers.items() if source == PLAIN[id]]
+        right = [id for id, source in self.answers.items() if source.startswith(PLAIN[id])]
         return sum(exercises.get(id).points for id in right)
 
 
@@ -98,8 +99,8 @@ def learners(count: int) -> list[Learner]:
 
 
 def _learner(number: int, chance: random.Random, programs: list[Submission]) -> Learner:
-    right = {id: chance.random() < SOLVED for id in ANSWERS[NOTEBOOK]}
-    answers = {id: PLAIN[id] if right[id] else chance.choice(WRONG)(id) for id in right}
+    plain = {id: chance.random() < SOLVED for id in ANSWERS[NOTEBOOK]}
+    answers = {id: PLAIN[id] if plain[id] else chance.choice(OTHERS)(id) for id in plain}
     return Learner(number, answers, chance.choice(programs) if chance.random() < HANDED_IN else None)
 
 

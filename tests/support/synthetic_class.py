@@ -266,10 +266,10 @@ def expected_of_program(program: Submission) -> Expected:
     # `lost` holds for the brief profile, which has no target.
     if program.brief and "*" not in program.lost:
         may |= {"target"}
-    # The brief profile has one epoch, and a class has more. There a program that stops after its first epoch has not
-    # come to the end of its schedule, and has written no model and no accuracies.
+    # The brief profile has few updates, and a class has more. There a program that stops early has not come to the end
+    # of its schedule, and has written no model and no accuracies. More updates also show more of what its workers do.
     if program.brief and "ends" in lost:
-        may |= {"checkpoint", "metrics", "rate"}
+        may |= {"checkpoint", "metrics", "rate", "shards"}
     points = 0.0 if program.refused or program.lost == ["*"] else 100.0 if not lost and not may else None
     passes = None if program.brief and program.passes else program.passes
     return Expected(points, frozenset(lost), frozenset(may), passes)
