@@ -35,6 +35,7 @@ MAX_IMAGES = 1024  # images of one worker in one update; a gradient of more is n
 MAX_SECONDS = 1800  # seconds; 12 updates of 4 x 250 images take 15 on two cores, and much more on a busy machine
 MAX_ANSWER_BYTES = 2**20
 UPDATES_TO_SEE = 4  # updates; a worker looks for questions after each, and the grader asks within one of them
+MAX_DISTINCT = 0.4  # share of the images of an update; if four workers have the same images, it is a quarter
 FITS = 0.08  # cosine of one update; an invented gradient reaches it at one of ten, or of five where weights differ
 
 
@@ -124,7 +125,7 @@ def _compute(
         found = _recompute(clear, train, isolation)
     except run_in_sandbox.NoAnswerError as error:
         return replace(counts, failure=str(error))
-    agreement = tuple(_agreement(task.question, result) for task, result in zip(clear, found, strict=True))
+    agreement = tuple(_agreement(task, result) for task, result in zip(clear, found, strict=True))
     lengths = tuple(_length(task.question, result) for task, result in zip(clear, found, strict=True))
     return replace(counts, agreement=agreement, changes=tuple(result.change for result in found), lengths=lengths)
 
@@ -218,14 +219,21 @@ def _recompute(tasks: Sequence[Task], train: np.ndarray, isolation: type[Isolati
         raise run_in_sandbox.NoAnswerError("the audit's answer is garbled") from None
 
 
-def _agreement(question: Question, result: Recomputed) -> float:
+def _agreement(task: Task, result: Recomputed) -> float:
     """Return the cosine between claimed and computed projections of the workers' gradients.
 
     The workers' mean is subtracted from each, because gradients of other images have most of it in common. Where the
     workers' weights differ, the others' gradients belong to other weights. Then only the worker that was asked is
     compared, and what lies along the mean of the computed gradients is taken out of both. The cosine of gradients of
     other images is 0 on average in both cases.
+
+    If all workers have the same images, nothing is left but their distortions. Then the gradient of the worker that was
+    asked is compared as it is. The line on shards judges the images.
     """
+    question = task.question
+    if _share_images(task.images):
+        claimed, computed = question.lines[question.worker].local, result.gradients[question.worker]
+        return cosine(claimed, computed) if usable(claimed) and usable(computed) else 0.0
     same = len({line.commitment for line in question.lines}) == 1
     if same:
         claimed, computed = _centred([line.local for line in question.lines]), _centred(result.gradients)
@@ -234,6 +242,11 @@ def _agreement(question: Question, result: Recomputed) -> float:
         claimed = _across(question.lines[question.worker].local, mean)
         computed = _across(result.gradients[question.worker], mean)
     return cosine(claimed, computed) if usable(claimed) and usable(computed) else 0.0
+
+
+def _share_images(images: Sequence[Sequence[int]]) -> bool:
+    """Return whether the workers have so many images of an update in common that their gradients hardly differ."""
+    return len(set(chain.from_iterable(images))) <= MAX_DISTINCT * sum(map(len, images))
 
 
 def _length(question: Question, result: Recomputed) -> float:

@@ -1,5 +1,6 @@
 """A made-up class goes the whole way, and the time of a larger one is foretold from its parts."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from rich.console import Console
 
 from tests.support import large_class
 from tests.support.large_class import Clock, learners, predicted, show
+from tests.support.submission_suite import REPOSITORY
 
 RESULT = {
     "students": 3, "submissions": 5, "programs": [60.0, 120.0],
@@ -29,6 +31,11 @@ def test_more_machines_share_the_programs_and_one_does_the_rest():
     assert predicted(RESULT, 2) == 72 + 120, "the longest program is not divided"
     assert "| run 2 programs | 3.0 |" in show(RESULT)
     assert "3 learners, 5 submissions" in show(RESULT)
+
+
+def test_the_reference_has_the_tables_of_the_saved_result():
+    reference = (REPOSITORY / "docs" / "instructors_reference.md").read_text()
+    assert show(json.loads(large_class.RESULT.read_text())) in reference
 
 
 def test_a_part_is_done_once_and_its_time_is_kept(tmp_path: Path):

@@ -65,6 +65,19 @@ def test_gradients_of_other_images_do_not_fit(right: MadeUp):
     assert abs(fmean(found.agreement)) < 0.5
 
 
+def test_gradients_of_the_same_images_fit_although_they_differ_by_distortions_alone(right: MadeUp):
+    first = right.workers[0].updates
+
+    def copied(rank: int, line: dict) -> dict:
+        own = np.array(first[line["update"] - 1].local)
+        noise = np.random.default_rng([rank, line["update"]]).normal(size=PROJECTIONS)
+        distorted = own + 0.1 * np.linalg.norm(own) * noise / np.linalg.norm(noise)
+        return {"images": first[line["update"] - 1].images, "local": distorted.tolist()}
+
+    found = audited(with_lines(right, copied))
+    assert found.computed == found.fitting == UPDATES - 1
+
+
 def test_other_weights_than_those_that_were_promised_are_false(right: MadeUp):
     other = np.frombuffer(right.questions[0].answer, np.float32).copy()
     other[0] += 1e-6

@@ -34,9 +34,12 @@ optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9, nesterov=Tru
 optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=net.named_parameters())
 hvd.broadcast_parameters(net.state_dict(), root_rank=0)
 
+mean = torch.tensor([0.4914, 0.4822, 0.4465]).view(1, 3, 1, 1)
+std = torch.tensor([0.2470, 0.2435, 0.2616]).view(1, 3, 1, 1)
+
 
 def to_input(x):
-    x = (x.float() - 120.0) / 64.0
+    x = (x.float() / 255 - mean) / std  # as `cifar.data.normalise` does it
     return x.to(memory_format=torch.channels_last)
 
 
