@@ -6,6 +6,7 @@ but might not be true of new ones. A test fails and names the sentence if that h
 """
 
 import functools
+import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterator
@@ -35,7 +36,7 @@ from benchmarks.experiment.runner import Series
 from benchmarks.speed import where_it_pays
 from benchmarks.speed.comparisons import links, one_core_each
 from benchmarks.speed.loop import gradient_bytes
-from cifar.data import updates_per_epoch
+from cifar.data import augment, updates_per_epoch
 from cluster.network import bits_per_second
 from grader import exercises
 from grader.common.atomic_write import write_whole
@@ -107,6 +108,7 @@ def _c04() -> dict[str, str]:
         "c04_images": f"{images:,}", "c04_batch": str(batch), "c04_global": str(4 * batch), "c04_epochs": str(epochs),
         "c04_epoch_one": str(one), "c04_epoch_four": str(four),
         "c04_updates_one": str(epochs * one), "c04_updates_four": str(epochs * four),
+        "c04_updates_longer": f"{4 * epochs * one:,}", "c04_epochs_four": str(4 * epochs),
     }  # fmt: skip
 
 
@@ -352,6 +354,9 @@ SENTENCES = (
     *(
         Sentence(lesson, found, lambda: max(runs("C19"), key=_prefetching) == "decoded")
         for lesson, found in ((LESSON_02, "The answer is `decoded`."), (LAB_12, "`decoded` gains most"))
+    ),
+    Sentence(
+        LESSON_02, "5 × 5 × 2 = 50 versions", lambda: inspect.signature(augment).parameters["shift"].default == 2,
     ),
     Sentence(
         LESSON_02, "Each bar on the right ends near its diamond",

@@ -62,7 +62,8 @@ print(f"ln 10 = {math.log(10):.3f}; in the first epoch: {lines[0]['train_loss']:
 #
 # ## The loop
 #
-# At the heart of the program is this loop. `data` gives the images and the labels of one batch after the other:
+# At the heart of the program is this loop. There, `data` gives the images and the labels of one batch
+# after the other. (In the cells below, `data` is the module that reads the images.)
 #
 # ```python
 # for images, labels in data:
@@ -113,13 +114,12 @@ for epoch in (0, 1):
 # Three things happen to a batch before the network sees it:
 #
 # 1. `batches` cuts the order into pieces, and fetches the images of each piece.
-# 2. `augment` distorts them: it shifts and mirrors them at random. So the network sees a new version of each image in
-#    every epoch, and learns it less easily by heart.
+# 2. `augment` distorts them: it shifts and mirrors them at random. So the network seldom sees the same version of an image twice
+#    in a row, and learns it less easily by heart.
 # 3. `normalise` subtracts the mean of CIFAR-10, and divides by its standard deviation.
 #
-# Here is the first training image, with five distorted versions of it. **Guess:** how many
-# different versions can `augment` make of an image, if it shifts it by up to four pixels in each direction, and mirrors
-# it or not?
+# Here is the first training image, with five distorted versions of it. **Guess:** how many different versions can
+# `augment` make of an image, if it shifts it by up to two pixels in each direction, and mirrors it or not?
 
 # %%
 from lessons.cells.plots.distortions import show_distortions
@@ -127,7 +127,8 @@ from lessons.cells.plots.distortions import show_distortions
 show_distortions(train.images[0], data.augment)
 
 # %% [markdown]
-# There are nine shifts to the left or right, nine up or down, and two directions: 9 × 9 × 2 = 162 versions. A
+# There are five shifts to the left or right (one of them is no shift), five up or down, and two directions:
+# 5 × 5 × 2 = 50 versions. A
 # distortion must leave the label right. A mirrored truck is a truck, but a mirrored arrow points the other way. Test
 # images are never distorted, so that two tests of one network give the same accuracy.
 #

@@ -537,7 +537,7 @@ for count in (2, 4, 16, 64, 256):
 # ```
 #
 # **The case of notebook 00:** four workers trained a worse network than one worker did. A right mean loses nothing, so
-# averaging itself is not the cause. Three suspects remain: a plain mean over unequal counts, batch normalisation with
+# averaging itself is not the cause. The other suspects remain. You have met two of them here: batch normalisation with
 # each worker's own statistics, and a global batch that is four times as large.
 #
 # Horovod, and PyTorch's own `DistributedDataParallel`, do what you have done by hand. They leave the exchange to a

@@ -86,9 +86,9 @@ print("\n".join(launch("horovodrun", "words.py", workers)))
 #
 # ## What changes
 #
-# `cifar_single.py` is notebook 02's program. `cifar_base.py` is the same program for several workers, and nothing
-# more. Seven questions lead from one to the other. Each has an answer of one or two lines. The next sections take them
-# one by one. (A *shard* is a worker's part of the images.)
+# `cifar_single.py` is notebook 02's program. `cifar_base.py` is the same program for several workers, and nothing more.
+# Seven questions lead from one to the other. Each has an answer of one or two lines. You have met the answer to the
+# first one above. The next sections take the others one by one. (A *shard* is a worker's part of the images.)
 #
 # | question | the lines that answer it | section |
 # | --- | --- | --- |
@@ -103,7 +103,7 @@ print("\n".join(launch("horovodrun", "words.py", workers)))
 # One line of Horovod's own list is missing: the learning rate, times the number of workers. The program is correct
 # without it. It changes how training converges, so it waits for notebooks 05 and 06.
 #
-# ### An equal start
+# ## An equal start
 #
 # ```python
 # hvd.broadcast_parameters(net.state_dict(), root_rank=0)
@@ -113,7 +113,8 @@ print("\n".join(launch("horovodrun", "words.py", workers)))
 # begin apart stay apart.
 #
 # In a **broadcast** one worker sends its weights to all others. The script needs it, because each worker draws its
-# first weights by another seed. (Only the shuffle has one seed for all.) (Would equal seeds do? That is Question 2.)
+# first weights by another seed. (Only the shuffle has one seed for all. Would equal seeds do for the
+# weights, too? That is Question 2.)
 #
 # <details><summary>What else must be broadcast after a restart?</summary>
 #
@@ -274,9 +275,10 @@ print(f"sum of correct / sum of images:    {counted:.4f}  (the truth: {right.mea
 # | `if hvd.rank() == 0` | all write the same files |
 #
 # **What to look at:** on the left, a row is a program, and a column is a symptom. For example, the first column counts
-# how many different sets of weights the workers have. A 1 is healthy in all columns. On the right you see how far
-# the networks of the workers lie from their mean, as a share of the length of this mean. (Four random networks are
-# $\sqrt 3$ times its length away, which is 173 %. The curve falls because the mean grows.)
+# how many different sets of weights the workers have. A 1 is healthy in all columns. On the right you see how far the
+# networks of the workers lie from their mean, as a share of the length of this mean. (Without the broadcast, the
+# networks begin as four random ones. These are $\sqrt 3$ times the length of their mean away from it, which is 173 %.
+# This curve falls because the mean grows.)
 
 # %%
 from lessons import saved
@@ -294,8 +296,9 @@ for arm, (run, *_) in result.runs.items():
 # - **Without `DistributedOptimizer`** you get several lonely runs, and only one is saved. The printed accuracy is a
 #   mean over different networks.
 # - **On one device** all is computed rightly, and the other devices idle.
-# - **Without `shard`** each worker goes through all images, in the same order. So all four have the same batch, and
-#   three of them compute nothing new. An epoch takes four times as long.
+# - **Without `shard`** each worker goes through all images, in the same order. So all four have the same images in a
+#   batch, and differ only in how they distort them. Three of them compute hardly anything new. An epoch takes four
+#   times as long.
 # - **With several writers** a file may mix lines of several workers. Or a worker fails, because another one has already
 #   renamed the file.
 #
@@ -324,7 +327,18 @@ steps = convert.check()
 # 5. Each draws its own random numbers.
 # 6. They add up their counts.
 # 7. Only rank 0 writes.
-#
+
+# %% tags=["solution"]
+import shutil
+
+from lessons.cells.launches.running import SOURCE
+
+solved = shutil.copy(SOURCE / "cifar_base.py", convert.MINE)
+
+# %%
+steps = convert.check()
+
+# %% [markdown]
 # When all steps are done, or when you are stuck, compare with ours. The next cell prints `cifar_base.py` without its
 # opening comment. A plus marks each line that is new or changed.
 
@@ -340,16 +354,6 @@ one, many = (
 )
 marked = [line for line in difflib.ndiff(one, many) if line[0] in " +"]  # without the lines that are gone
 print("\n".join(marked))
-
-# %% tags=["solution"]
-import shutil
-
-from lessons.cells.launches.running import SOURCE
-
-solved = shutil.copy(SOURCE / "cifar_base.py", convert.MINE)
-
-# %%
-steps = convert.check()
 
 # %% [markdown]
 # ## The bug zoo

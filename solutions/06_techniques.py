@@ -106,8 +106,8 @@ show(
 # | `cifar_warmup` | {{c32_eight_warmup}} %, which is {{c32_warmup}} points more |
 # | `cifar_lamb` | {{c32_lamb}} %, below the plain script |
 #
-# **So the scaled rate and LAMB made it worse here. Why?** We take the techniques one by one, and ask what each is
-# *for*.
+# (The differences were computed before rounding.) **So the scaled rate and LAMB made it worse here. Why?** We take the
+# techniques one by one, and ask what each is *for*.
 #
 # ## Batch normalisation, when every worker has its own batch
 #

@@ -221,9 +221,9 @@ rebuilt_table.show_updates(runs)
 
 # %% [markdown]
 # In the right panel, the line of `8-same-base` lies nearly on the line of `1-base`. So in our runs, the naive row's
-# {{c32_naive}} points are the price of missing updates. The line of `8-base` lies higher. Shards do not bring the
-# updates back. They make each update better, because its gradient rests on eight times the images. That is worth
-# {{c32_shards}} points.
+# {{c32_naive}} points are the price of missing updates. The line of `8-base` lies higher, although it makes as few
+# updates. Shards do not bring the updates back. They make each update better, because its gradient rests on eight times
+# the images. That is worth {{c32_shards}} points.
 #
 # ## Published and rebuilt, side by side
 #
@@ -244,7 +244,7 @@ rebuilt_table.published_beside_rebuilt(runs)
 #   scripts gain {{c32_techniques_same}}. The order comes back, with about half of the step. (Batch normalisation is
 #   part of this step.)
 # - **From naive to scaling without warmup** (`8-same-base` to `8-same-scaled`). The table gains 9 points. Our runs lose
-#   {{c32_scaled_same}}. This step changes its sign, but the loss is only just seen (95 % interval:
+#   {{c32_scaled_same}}. This step changes its sign, but the points that it loses are only just seen (95 % interval:
 #   {{c32_scaled_same_interval}}). What is clear is that the gain does not come back.
 # - **64 and 65 %.** These rows are one program. Its five runs here have a standard deviation of {{c32_scatter}} points.
 #   So a difference of one point says nothing.
@@ -308,16 +308,15 @@ _ = saved("C32", verdict=False, figure=False)
 # 1. **One change from row to row.** What a technique brings depends on what is there already. Here, shards bring
 #    {{c32_shards}} points without batch normalisation, and with it they bring {{c32_shards_bn}}. So for two techniques
 #    show four rows: neither, each one alone, and both.
-# 2. **Test images, and the last epoch.** The best of many epochs is partly luck. So choose a rate on other images than
-#    the test images. (We chose the rates of LAMB and SGD on test images. That was not as good.)
+# 2. **Test images, and the last epoch.** The best of many epochs is partly luck. Choose a rate on other images than the
+#    test images, too. (We chose the rates of LAMB and SGD on test images. That was not as good.)
 # 3. **Several seeds.** Give the mean, the spread and the number of seeds. Say also how many runs failed: a technique
 #    whose runs sometimes fail is worth less.
 # 4. **The number of updates** and the global batch, not only epochs and GPUs. If a table compares times, it should give
 #    the time to the same accuracy. Twice the images per second save no time if the run needs twice the images.
 # 5. **As much tuning for the old as for the new.** If you rebuild somebody's result, first try to reach their baseline.
-# If you cannot, say so, and compare only the order and the rough size of the steps. (We could not, because the
-# bootcamp's
-#    baseline is measured on training images.)
+#    If you cannot, say so, and compare only the order and the rough size of the steps. (So did we: our accuracies are
+#    those of test images, and theirs are those of training images.)
 # 6. The command that repeats it.
 #
 # A good example is the race to train ResNet-50 on ImageNet. Notebook 09 begins with its table: from an hour on 256 GPUs

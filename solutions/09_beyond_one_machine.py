@@ -428,9 +428,9 @@ explore("efficiency")
 # %% [markdown]
 # <details><summary>Compare your guess</summary>
 #
-# They do the same: with overlap the 8 workers compute for 61 % of their time, and with 128 images for 61 %.
-# Before, it was 43 %. Now choose both at once: the whole exchange hides behind the longer backward pass, and the share
-# is 100 %.
+# They do the same: with overlap the 8 workers compute for 61 % of their time, and with 128 images for 61 %. Before, it
+# was 43 %. Now choose both at once: the whole exchange hides behind the longer backward pass, and the share is 100 %.
+# (The dials leave out the tail of notebook 04. So in truth the share is a little smaller.)
 #
 # </details>
 #

@@ -257,7 +257,7 @@ compare("top_k", my_guess)
 # | both, to each of three others | 3 × 2 % = 6 % |
 # | the plain way, a ring of four | 150 % |
 #
-# (Why does top-k not use the ring? The workers choose different positions, so their values cannot be added on the way.)
+# (Why is there no ring? The workers choose different positions, so their values cannot be added on the way.)
 #
 # 6 of 150 is 4 %. So why is it not 25 times as fast? Because the workers also have to compute, and the best that one
 # can reach is the grey band. On a fast link, the plain way reaches it as well.
@@ -306,8 +306,8 @@ show_family("fewer exchanges")
 # batches, the optimizer also steps less often. And with a larger batch, the processor needs less time for each of its
 # images.
 #
-# Now look at the fastest link, under *begin earlier* and *fewer bytes*. There, no other way that exchanges the gradient
-# after every batch of this size is much faster.
+# Now look at the fastest link, under *begin earlier* and *fewer bytes*. There, the plain way is good enough:
+# no other way that exchanges the gradient after every batch of this size is much faster.
 #
 # > **Takeaway.** On a slow link, send fewer bytes or exchange less often. On a fast one, keep the plain way.
 #

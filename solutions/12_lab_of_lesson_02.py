@@ -230,8 +230,8 @@ _ = saved("C19", own=False)
 # `decoded` gains most, because both of its sides are long. The other four pipelines have one short side. In
 # `vectorised`, `loop` and `cached` it is the preparing. In `loop small network` it is the update.
 #
-# In our saved runs of `decoded`, preparation is the slower side. The cell predicts your own machine's rates. The last
-# row is for a GPU on which an update takes no time.
+# In our saved runs of `decoded`, preparation is the slower side. The next cell predicts your own machine's rates. The
+# last row of its table is for a GPU on which an update takes no time.
 
 # %%
 rows = ["| images a second | predicted | measured |", "| --- | --: | --: |"]

@@ -75,5 +75,5 @@ rebuilt_table.what_changes(runs, "1-bn", "8-lamb-0.03")
 #
 # - A rate that was chosen by one run each is partly luck, and one run does not show that some seeds fail. Choose by
 #   several runs, on other images than those that you report.
-# - Both optimizers need as many tries, and the tries belong into the table.
+# - Both optimizers need equally many tries, and the number of tries belongs in the table.
 # - A good recipe can make up for fewer updates. To show that, the other side needs a good recipe, too.

@@ -7,7 +7,7 @@ Workers that share cores must leave them to each other. This is done in four way
 - Horovod's workers agree on work less often, and hardly ever while there is none (`cifar.support.environment`).
 - With `groups=1` in its script, a worker sends all gradients in one buffer.
 
-Lesson 04 shows what each of these is worth. At most the order of the sums changes.
+The lab of lesson 04 shows what each of these is worth. At most the order of the sums changes.
 """
 
 import ctypes

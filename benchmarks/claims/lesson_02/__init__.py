@@ -1,1 +1,1 @@
-"""The claims that lesson 02 shows."""
+"""The claims that lesson 02 and its lab show."""

@@ -1,1 +1,1 @@
-"""The claims that lesson 04 shows."""
+"""The claims that lesson 04 and its lab show."""

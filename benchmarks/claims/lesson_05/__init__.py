@@ -1,1 +1,1 @@
-"""The claims that lesson 05 shows."""
+"""The claims that lesson 05 and its lab show."""

@@ -33,7 +33,7 @@ def draw_over(full: Figure, own: Figure) -> str:
     for ax, mine in zip(full.axes, own.axes, strict=False):
         if _labels(ax) == _labels(mine) and ax.get_aspect() == "auto":
             drawn |= _draw(ax, mine)
-    marks = {"stars": "Stars, in the same colours", "outlines": "Thick outlines"}
+    marks = {"stars": "stars in the same colours", "outlines": "thick outlines"}
     told = " and ".join(words for mark, words in marks.items() if mark in drawn)
     return f"{told.capitalize()}: your own small run." if told else ""
 

@@ -58,7 +58,8 @@ class Suspect(NamedTuple):
 SUSPECTS = {
     "the measurement": Suspect(
         "Let one process test both networks on all test images. If they are equally good, the measurement did it.",
-        "It is cleared: every run of one worker ended above every run of four.",
+        "It is cleared: one process tested all networks on the same test images, and every run of one worker ended "
+        "above every run of four.",
     ),
     "the average": Suspect(
         "Let one process compute the gradient of all images of an update. If the mean of the workers differs from it, "
@@ -98,9 +99,9 @@ def accuse(suspect: str | None, experiment: str | None = None) -> None:
     if suspect not in SUSPECTS:
         raise ValueError(f"my_suspect must be one of {', '.join(map(repr, SUSPECTS))}, not {suspect!r}")
     _keep(ACCUSED, suspect)
+    _keep(EXPERIMENT, experiment or "")  # an experiment belongs to its suspect
     told = f"You suspect <strong>{suspect}</strong>."
     if experiment:
-        _keep(EXPERIMENT, experiment)
         told += f" Your experiment: {html.escape(experiment)}</p><p>Ours: {SUSPECTS[suspect].experiment}"
         told += " Do the two ask the same? Notebook 05 gives the verdict."
     else:

@@ -52,7 +52,7 @@ const model = {
     return `Up to ${words.number(most)} workers compute for at least half of their time.${eight}`;
   },
   question: {
-    text: "VGG-16, 64 images for each worker, workers that differ by 2 %: with which link do 64 workers compute for more than half of their time?",
+    text: "VGG-16, 64 images for each worker, workers that differ by 2 %, an exchange that overlaps: with which link do 64 workers compute for more than half of their time?",
     answers: ["only 25 Gbit/s and faster", "10 Gbit/s and faster", "1 Gbit/s and faster"],
     right: 0,
     why: "With 10 Gbit/s the exchange takes about three times as long as the backward pass, and most of it cannot be hidden.",

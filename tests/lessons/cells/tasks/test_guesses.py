@@ -76,6 +76,9 @@ def test_an_experiment_is_kept_beside_ours_and_shown_again_with_the_verdict(said
     assert "count &lt;all&gt; images" in said[-1] and SUSPECTS["the data"].experiment in said[-1]
     verdict()
     assert "Your experiment was: count &lt;all&gt; images" in said[-1] and SUSPECTS["the data"].verdict in said[-1]
+    accuse("the batch")
+    verdict()
+    assert "Your experiment" not in said[-1], "an experiment belongs to its suspect"
 
 
 def test_a_suspect_who_is_not_in_the_table_is_refused(said: list[str]):
