@@ -3,7 +3,7 @@
 A worker has promised, in its log, the SHA-256 of its weights at each update. `grader.run.challenger` has asked for some
 of these weights. With them the grader computes the gradients itself, on the images that the lines name. The lines and
 the weights are invented if the answers are not what was promised, if the gradients have nothing in common with those of
-most lines, or if the weights do not follow the gradients.
+most lines, if they have next to no length, or if the weights do not follow the gradients.
 
 A program may shift, mirror and mix its images, smooth its labels, and clip or compress its gradients. The grader does
 none of this. So the gradients agree in direction only, and they are judged over many updates together.
@@ -24,7 +24,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from grader.common.contract import NETWORK_WIDTH, WORKERS
 from grader.grading.gradient_analysis import cosine, usable
-from grader.run.challenger import Question
+from grader.run.challenger import Question, network_sizes
 from grader.run.hooks.grader_observer.log_format import FROZEN, PROJECTIONS
 from grader.run.worker_log import Worker
 from grader.sandbox import run_in_sandbox
@@ -47,8 +47,8 @@ class Audit:
     is how many of them got no answer. `false` is how many got an answer that differs from the promise, or asked about a
     line that was changed later. `unclear` is how many name images that no gradient can be computed of.
 
-    There is a number for each other question. `agreement` has the cosine between claimed and computed gradients, after
-    what the workers have in common is taken out of each. `changes` has the cosine between the change of the weights and
+    There is a number for each other question. `agreement` has the cosine between claimed and computed gradients: see
+    `_agreement`. `changes` has the cosine between the change of the weights and
     the computed gradients. `lengths` has the length of the claimed gradients, divided by that of the computed ones.
     `failure` says why, if these could not be computed.
     """
@@ -191,9 +191,11 @@ def _can_be_computed(task: Task, images: int) -> bool:
 
 
 def _is_a_network(numbers: Sequence[int]) -> bool:
-    """Return whether these can be the numbers of a network's parameters: all differ, and most are not frozen."""
+    """Return whether these can be the numbers of the network's parameters: all differ, and most weights are trained."""
+    sizes = network_sizes()
     trained = [number for number in numbers if number != FROZEN]
-    return len(trained) > len(numbers) / 2 and len(set(trained)) == len(trained)
+    moved = sum(size for size, number in zip(sizes, numbers, strict=False) if number != FROZEN)
+    return len(numbers) == len(sizes) and moved > sum(sizes) / 2 and len(set(trained)) == len(trained)
 
 
 def _recompute(tasks: Sequence[Task], train: np.ndarray, isolation: type[Isolation]) -> list[Recomputed]:
@@ -251,8 +253,8 @@ def _share_images(images: Sequence[Sequence[int]]) -> bool:
 
 def _length(question: Question, result: Recomputed) -> float:
     """Return the length of the claimed gradient of the worker that was asked, divided by that of the computed one."""
-    computed = math.hypot(*result.gradients[question.worker])
-    return math.hypot(*question.lines[question.worker].local) / computed if computed else 0.0
+    claimed, computed = question.lines[question.worker].local, result.gradients[question.worker]
+    return math.hypot(*claimed) / math.hypot(*computed) if usable(claimed) and usable(computed) else 0.0
 
 
 def _centred(gradients: list[list[float]]) -> list[float]:

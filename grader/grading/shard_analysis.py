@@ -1,8 +1,9 @@
 """Finds out from the workers' logs how they divided the training images among themselves."""
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
-from statistics import median
+from statistics import median, mode
 
 from grader.run.worker_log import Worker
 
@@ -25,7 +26,7 @@ def epochs(workers: list[Worker], train_images: int) -> list[Epoch]:
     An epoch has passed when the workers together have used as many images as there are. The images that were seen are
     divided into a whole number of epochs.
     """
-    all_images = [worker.images() for worker in workers]
+    all_images = images_of_epochs(workers, train_images)
     count = round(sum(map(len, all_images)) / train_images)
     result = []
     for number in range(count):
@@ -33,6 +34,25 @@ def epochs(workers: list[Worker], train_images: int) -> list[Epoch]:
         distinct = len(set(used))
         result.append(Epoch(distinct / train_images, (len(used) - distinct) / train_images))
     return result
+
+
+def images_of_epochs(workers: list[Worker], train_images: int) -> list[list[int]]:
+    """Return the images that each worker used, in their order.
+
+    A program may try a batch before it trains. Such images were fetched before update 1, beyond the usual number of
+    batches. They are left out if the rest is nearer to a whole number of epochs.
+    """
+    every = [worker.images() for worker in workers]
+    rest = [images[_tried(worker) :] for worker, images in zip(workers, every, strict=True)]
+    return min(every, rest, key=lambda found: abs(math.remainder(sum(map(len, found)), train_images)))
+
+
+def _tried(worker: Worker) -> int:
+    """Return how many images were fetched before update 1, beyond the usual number of batches of an update."""
+    if not worker.updates:
+        return 0
+    first, usual = worker.updates[0], mode(update.calls for update in worker.updates)
+    return max(0, first.calls - usual) * math.ceil(len(first.images) / max(1, first.calls))
 
 
 def _part(images: list[int], number: int, count: int) -> list[int]:
@@ -73,13 +93,13 @@ def fetched_with_test_images(workers: list[Worker]) -> float:
     )  # fmt: skip
 
 
-def kept_order(worker: Worker, count: int) -> float:
-    """Return how much of a worker's order stays the same from one of `count` epochs to the next, from 0 to 1.
+def kept_order(images: list[int], count: int) -> float:
+    """Return how much of the order of a worker's images stays the same from one of `count` epochs to the next, 0 to 1.
 
     This is the share of images that follow each other in both epochs. The median of all epochs counts. It is 1 also if
     the epochs only begin at different places of one order.
     """
-    images, shares = worker.images(), []
+    shares = []
     neighbours = ({frozenset(pair) for pair in pairwise(_part(images, number, count))} for number in range(count))
     for before, after in pairwise(neighbours):
         shares.append(len(before & after) / max(1, len(after)))

@@ -6,6 +6,7 @@ asked. So it must have computed with these weights at all of them. `grader.gradi
 """
 
 import contextlib
+import functools
 import itertools
 import json
 import random
@@ -62,9 +63,15 @@ def name_network(challenges: Path) -> None:
     (challenges / NETWORK_FILE).write_text(json.dumps(shapes))
 
 
+@functools.cache
+def network_sizes() -> tuple[int, ...]:
+    """Return how many numbers each parameter of the assignment's network has."""
+    return tuple(parameter.numel() for parameter in ResNet9(NETWORK_WIDTH).parameters())
+
+
 def network_bytes() -> int:
     """Return the size of the assignment's weights, as float32 numbers."""
-    return 4 * sum(parameter.numel() for parameter in ResNet9(NETWORK_WIDTH).parameters())
+    return 4 * sum(network_sizes())
 
 
 def draw_updates(updates: int, chance: random.Random) -> list[int]:

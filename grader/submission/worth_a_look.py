@@ -1,7 +1,8 @@
 """Names the lines of a program that an instructor may want to read. They cost no points, and nothing is executed.
 
 A program that looks into the memory, starts or ends processes, or names the grader's own files may have a good reason.
-So may one that takes images from a split without `batch`, which is how the grader sees them.
+So may one that takes images from a split without `batch`, which is how the grader sees them. And so may one that lets a
+function run within an optimizer's step, where the grader cannot tell it from the step.
 """
 
 import ast
@@ -18,6 +19,8 @@ ATTRIBUTES = {
     "sys": {"_current_frames", "_getframe", "addaudithook", "modules", "setprofile", "settrace"},
 }  # by module
 CALLS = {"__import__", "compile", "eval", "exec"}
+HOOKS = {"register_optimizer_step_post_hook", "register_optimizer_step_pre_hook", "register_step_post_hook",
+         "register_step_pre_hook"}  # fmt: skip
 TEXTS = ("/proc", "GRADER_", "challenges", "grader_observer")
 OF_A_SPLIT, DESCRIBES = {"images", "labels"}, {"device", "dtype", "shape"}
 
@@ -42,9 +45,11 @@ def _numbers(text: str) -> Iterator[int]:
         return
     usual = {id(environment) for node in nodes if (environment := _environment_of_one_variable(node))}
     usual |= {id(node.value) for node in nodes if isinstance(node, ast.Attribute) and node.attr in DESCRIBES}
+    functions = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
     splits = {name for node in nodes for name in _splits(node)}
     for node in nodes:
-        if id(node) not in usual and (_is_worth_a_look(node) or _takes_images(node, splits)):
+        odd = _is_worth_a_look(node) or _takes_images(node, splits) or _steps_with(node, functions)
+        if id(node) not in usual and odd:
             yield node.lineno
 
 
@@ -62,6 +67,15 @@ def _takes_images(node: ast.AST, splits: set[str]) -> bool:
     match node:
         case ast.Attribute(value=ast.Name(id=name), attr=attribute):
             return name in splits and attribute in OF_A_SPLIT
+    return False
+
+
+def _steps_with(node: ast.AST, functions: set[str]) -> bool:
+    """Whether this is a step of an optimizer, during which a function of the program runs."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="step"), args=args, keywords=keywords):
+            given = [*args, *(keyword.value for keyword in keywords)]
+            return any(isinstance(one, ast.Lambda) or getattr(one, "id", None) in functions for one in given)
     return False
 
 
@@ -85,9 +99,9 @@ def _is_worth_a_look(node: ast.AST) -> bool:
         case ast.ImportFrom(module=str(module), names=names):
             return module.partition(".")[0] in MODULES or any(name.name in ATTRIBUTES.get(module, ()) for name in names)
         case ast.Attribute(value=ast.Name(id=module), attr=name):
-            return name in ATTRIBUTES.get(module, ())
+            return name in HOOKS or name in ATTRIBUTES.get(module, ())
         case ast.Call(func=ast.Name(id=name)):
-            return name in CALLS
+            return name in CALLS | HOOKS
         case ast.Constant(value=str(text)):
             return any(part in text for part in TEXTS)
     return False

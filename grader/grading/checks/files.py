@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from grader.common.contract import WORKERS
 from grader.common.text import in_words
-from grader.grading.checkpoint import agrees
+from grader.grading.checkpoint import Measured, agrees
 from grader.grading.checks.finding import Finding
 from grader.grading.evidence import Evidence, Missing
 from grader.run.worker_log import Update
@@ -14,7 +14,12 @@ from grader.sandbox.guest_scripts.classify_images import NO_STATE_DICT, NOT_FINI
 
 MAX_WRITES = WORKERS - 2  # of one file between two updates; if all workers write it, the monitor may miss one write
 MAX_HITS_OF_ONE = 0.5  # times the measured accuracy; the hits of one worker of four are about a quarter
-MAX_JUMP, MAX_JUMPS = 3, 2  # times the usual step, and how often; slow weights that are mixed in do so again and again
+MAX_JUMP = 3  # times the usual step
+MAX_JUMPS, MAX_JUMP_SHARE = (
+    2,
+    0.05,
+)  # of a run's updates; slow weights that are mixed in jump more often, and throughout
+MIN_WAY_AFTER = 0.5  # times the length of a jump; a program that trains on goes at least so far
 ALMOST_AN_EPOCH = 0.05  # of an epoch's images; a loader may drop the last, smaller batch
 MAX_OTHER_ROUNDING = 0.001  # of an accuracy; computed again on the same machine, it differs by less
 
@@ -30,8 +35,9 @@ def checkpoint(evidence: Evidence) -> Finding:
     """model.pt is the state dict of the ResNet9(width=16) that the workers trained, after their last update"""
     if not evidence.checkpoint:
         return Finding(0, evidence.checkpoint.reason, _how_to_save(evidence.checkpoint.reason))
-    if any(evidence.checkpoint.is_after(worker.updates[-1]) for worker in evidence.workers):
-        if replaced := _replaced(evidence):
+    last = [worker for worker in evidence.workers if evidence.checkpoint.is_after(worker.updates[-1])]
+    if last:
+        if replaced := _replaced(evidence.checkpoint, last[0].updates):
             advice = "Go on from the last weights: the best test accuracy of several epochs is no honest estimate."
             return Finding(0, replaced, advice)
         return Finding(1, f"weights {evidence.checkpoint.weights:08x}, as after the last update")
@@ -43,11 +49,10 @@ def checkpoint(evidence: Evidence) -> Finding:
     return Finding(0, "weights that the workers had after none of their updates", advice)
 
 
-def _replaced(evidence: Evidence) -> str:
-    """Say where the weights were replaced in the second half of the run, or return an empty text."""
-    updates = evidence.workers[0].updates
-    equal = [evidence.checkpoint.is_after(update) for update in updates]
-    first = equal.index(True) if any(equal) else len(updates)
+def _replaced(checkpoint: Measured, updates: Sequence[Update]) -> str:
+    """Say where a worker's weights were replaced, or return an empty text. Its last weights are the checkpoint's."""
+    equal = [checkpoint.is_after(update) for update in updates]
+    first = equal.index(True)
     if not all(equal[first:]):
         back = len(equal) - equal[::-1].index(False)
         return (
@@ -59,14 +64,22 @@ def _replaced(evidence: Evidence) -> str:
 
 
 def _jump(updates: Sequence[Update]) -> Update | None:
-    """Return the update in the second half before which the weights moved much farther than a step takes them.
+    """Return the update before which the weights moved far without a step, if the steps after it did not lead far away.
 
-    A program that does so again and again mixes other weights in. That is no return to the best ones.
+    So the result is where the weights were put, and not where training took them. A program that moves its weights
+    again and again, from the first half on, mixes slow weights in, and is not meant.
     """
     steps = [update.step for update in updates if update.step and math.isfinite(update.step)]
     far = MAX_JUMP * statistics.median(steps) if steps else math.inf
-    jumps = [update for update in updates if (update.moved or 0.0) > far]
-    return jumps[-1] if 0 < len(jumps) <= MAX_JUMPS and jumps[-1].update > len(updates) / 2 else None
+    jumps = [index for index, update in enumerate(updates) if (update.moved or 0.0) > far]
+    often = len(jumps) > max(MAX_JUMPS, MAX_JUMP_SHARE * len(updates))
+    if often and jumps[0] < len(updates) / 2:
+        return None
+    for index in jumps:
+        after = sum(update.step for update in updates[index:] if update.step and math.isfinite(update.step))
+        if after < MIN_WAY_AFTER * updates[index].moved:
+            return updates[index]
+    return None
 
 
 def _how_to_save(reason: str) -> str:

@@ -190,10 +190,19 @@ def test_a_frozen_parameter_that_changes_is_found(right: MadeUp):
 
 def test_a_network_of_which_most_is_frozen_is_unclear(right: MadeUp):
     def frozen(rank: int, line: dict) -> dict:
-        numbers = line["network"]
-        return {"network": [FROZEN] * (len(numbers) // 2 + 1) + numbers[len(numbers) // 2 + 1 :]}
+        half = len(line["network"]) // 2  # most of the weights are in the other half
+        return {"network": line["network"][:half] + [FROZEN] * (len(line["network"]) - half)}
 
     assert audited(with_lines(right, frozen)).unclear == UPDATES - 1
+
+
+def test_a_network_with_another_number_of_parameters_is_unclear(right: MadeUp):
+    assert audited(with_lines(right, lambda rank, line: {"network": line["network"][1:]})).unclear == UPDATES - 1
+
+
+def test_a_gradient_that_is_not_finite_has_no_length(right: MadeUp):
+    found = audited(with_lines(right, lambda rank, line: {"local": [float("nan")] * PROJECTIONS}))
+    assert set(found.lengths) == {0.0}
 
 
 def test_a_program_whose_batches_are_fetched_ahead_from_the_middle_on_fits_at_every_update(right: MadeUp):

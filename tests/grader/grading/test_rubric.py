@@ -106,6 +106,8 @@ ONE_MISTAKE = {
                        "checkpoint": Measured(10, 0.6, 0.58)}),
     "nearly back to the best epoch": (
         "checkpoint", {"workers": workers(lambda r, u: {"moved": 11.0} if u.update == UPDATES - 1 else {})}),
+    "three jumps, before the last updates": (
+        "checkpoint", {"workers": workers(lambda r, u: {"moved": 4.0} if u.update > UPDATES - 3 else {})}),
     "weights from elsewhere": ("checkpoint", {"checkpoint": Measured(12345, 0.6, 0.58)}),
     "every worker writes the checkpoint": (
         "one_writer", {"run": run(outside=outside(writes={"model.pt": 4, "metrics.jsonl": 1}))}),
@@ -327,6 +329,19 @@ def test_absurd_numbers_are_judged_like_any_other(value: float):
     result = judged(right_run(workers=absurd))
     assert not result.passed
     assert statistics.fmean(row.points for row in result.rows) >= 0
+
+
+def test_a_worker_that_goes_on_after_the_checkpoint_of_the_others_is_judged_by_theirs():
+    def ahead(rank: int, update: Update) -> dict:
+        return {"weights": {UPDATES - 1: UPDATES, UPDATES: 999}.get(update.update, update.weights)} if rank == 0 else {}
+
+    rows = {row.id: row for row in judged(right_run(workers=workers(ahead))).rows}
+    assert rows["checkpoint"].points == rows["checkpoint"].max
+
+
+def test_slow_weights_that_are_mixed_in_again_and_again_are_no_return_to_earlier_ones():
+    mixed = workers(lambda r, u: {"moved": 3.5} if u.update % 5 == 0 else {})
+    assert judged(right_run(workers=mixed)).points == 100
 
 
 def test_the_rubric_has_100_points_and_its_lines_follow_only_lines_above_them():

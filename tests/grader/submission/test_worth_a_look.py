@@ -14,7 +14,7 @@ HIDDEN = {  # hostile in what they compute or write, with nothing unusual in the
     "markup", "memory_hog", "full_disk", "zip_bomb_checkpoint", "goes_back_to_the_best_weights",
     "goes_back_nearly_to_the_best_weights", "warms_up_an_empty_group", "calls_sgd_by_another_name",
 }  # fmt: skip
-RIGHT = [one for one in submissions() if one.kind == "right"]
+RIGHT = [one for one in submissions() if one.kind == "right" and one.name != "closure"]  # see the last test
 HOSTILE = [one for one in submissions() if one.kind == "hostile" and one.name not in HIDDEN]
 
 
@@ -62,3 +62,14 @@ def test_what_python_cannot_read_is_no_trouble(text: str, tmp_path: Path):
 def test_a_long_program_does_not_flood_the_page(tmp_path: Path):
     (tmp_path / "train.py").write_text("import gc\n" * 1000)
     assert len(worth_a_look(tmp_path)) == MAX_LINES
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [("optimizer.step(put)", True), ("optimizer.step(closure=put)", True), ("optimizer.step(lambda: loss)", True),
+     ("optimizer.register_step_post_hook(put)", True), ("scheduler.step(loss)", False),
+     ("scaler.step(optimizer)", False)],
+)  # fmt: skip
+def test_what_runs_within_a_step_is_named(line: str, named: bool, tmp_path: Path):
+    (tmp_path / "help.py").write_text(f"def put():\n    pass\n\n\n{line}\n")
+    assert worth_a_look(tmp_path) == ([f"help.py, line 5: {line}"] if named else [])

@@ -35,9 +35,16 @@ class GradientProbe:
         return number if reference() is parameter else None
 
     def numbers(self, parameters: list[torch.Tensor] | None) -> list[int] | None:
-        """The numbers of parameters, in their order; None if one of them needs a gradient and is not followed."""
-        found = [self.number(each) if each.requires_grad else FROZEN for each in parameters or []]
+        """The numbers of parameters, in their order; None if one of them needs a gradient and is not followed.
+
+        A parameter that is frozen during the run keeps its number. Momentum and weight decay may move it further.
+        """
+        found = [self._number_or_frozen(each) for each in parameters or []]
         return None if None in found or not found else found
+
+    def _number_or_frozen(self, parameter: torch.Tensor) -> int | None:
+        number = self.number(parameter)
+        return FROZEN if number is None and not parameter.requires_grad else number
 
     def _note(self, number: int, gradient: torch.Tensor) -> None:
         self.pending.append((number, gradient))

@@ -78,6 +78,9 @@ class HelperFetches:
         for line in lines:
             fetch = Fetch(*json.loads(line))
             key = fetch.loader, fetch.name
+            if fetch.position < self.next[key]:  # more images of a batch that was handed on already
+                found.append(fetch)
+                continue
             self.early[key][fetch.position].append(fetch)
             while (parts := self.early[key].get(self.next[key])) and _is_complete(parts):
                 indices = [index for part in parts for index in part.indices]
@@ -94,13 +97,14 @@ def _is_complete(parts: list[Fetch]) -> bool:
 def _task() -> tuple | None:
     """Return what PyTorch has told this helper to fetch: the number of the batch in its epoch, and its samples.
 
-    It is None if this is not a helper of a DataLoader that has a list of samples for each batch.
+    It is None if this is not a helper of a DataLoader that has a list of samples for each batch. Where a data set can
+    only be iterated, PyTorch does not know the samples.
     """
     frame, depth = sys._getframe(), 0
     while frame and depth < DEPTH:
         if frame.f_code.co_name == TASK_OF:
             task = frame.f_locals.get("r")
-            usable = isinstance(task, tuple) and len(task) == 2 and isinstance(task[1], list)
+            usable = isinstance(task, tuple) and len(task) == 2 and isinstance(task[1], list) and None not in task[1]
             return task if usable else None
         frame, depth = frame.f_back, depth + 1
     return None

@@ -26,6 +26,7 @@ class UpdateProbe:
         self.log, self.output, self.keeper, self.after_update = log, output, keeper, after_update
         self.batches, self.gradients = batches, GradientProbe()
         self.networks = NetworkWatcher(self.gradients, keeper)
+        self.first: First | None = None  # until it is written; a closure may compute the gradients within the step
         self.updates = 0
         self.depth = 0  # Horovod's optimizer calls step() of the optimizer that it wraps: one update, not two
         self.applied: torch.Tensor | None = None  # projections of the gradient of the step that is being made
@@ -38,8 +39,10 @@ class UpdateProbe:
         """Write the first line before the first update; note the gradient that is applied."""
         self.gradients.project_pending()
         weights = parameters(optimizer)
-        if self.depth == 0 and self.updates == 0 and self._trained():
-            self._write_first(optimizer, weights)
+        if self.depth == 0 and self.updates == 0:
+            self.first = self._first(optimizer, weights)
+            if self._trained():
+                self._write_first()
         if self.depth == 0:
             self.keeper.note_before(self._network(weights))
         self.depth += 1
@@ -49,16 +52,20 @@ class UpdateProbe:
             return
         self.applied = self.gradients.applied(weights)
 
-    def _write_first(self, optimizer, weights: list[torch.Tensor]) -> None:
+    def _first(self, optimizer, weights: list[torch.Tensor]) -> First:
         size = sum(weight.numel() * weight.element_size() for weight in weights)
         name, device = kind(optimizer), str(weights[0].device)
         commitment = self.keeper.keep(0, self._network(weights))
-        self.log.write(
-            First(
-                start=fingerprint(weights), bytes=size, size=horovod_size(), device=device, optimizer=name,
-                commitment=commitment,
-            )
+        return First(
+            start=fingerprint(weights), bytes=size, size=horovod_size(), device=device, optimizer=name,
+            commitment=commitment,
         )  # fmt: skip
+
+    def _write_first(self) -> None:
+        """Write the first line, if it is not written yet."""
+        if self.first is not None:
+            self.log.write(self.first)
+            self.first = None
 
     def _network(self, weights: list[torch.Tensor]) -> list[torch.Tensor] | None:
         """The parameters of the assignment's network, if these weights belong to it."""
@@ -83,7 +90,11 @@ class UpdateProbe:
         self.depth -= 1
         if self.depth:
             return
+        if has_closure(args, kwargs):
+            self.gradients.project_pending()
+            self.applied = self.gradients.applied(parameters(optimizer))
         if self._trained():
+            self._write_first()
             self._write_update(optimizer)
             self.keeper.answer()
             self.after_update(self.updates)
@@ -137,6 +148,11 @@ class UpdateProbe:
         """Write the last line when the program ends, and answer the last questions."""
         self.log.write(End(end=self.updates, wrote=self.output.take()))
         self.keeper.linger()
+
+
+def has_closure(args: tuple, kwargs: dict) -> bool:
+    """Whether a step was called with a function that computes the gradients. The first argument is the optimizer."""
+    return any(map(callable, (*args[1:], *kwargs.values())))
 
 
 def parameters(optimizer) -> list[torch.Tensor]:

@@ -3,6 +3,7 @@
 `log_format` says how the grader asks, and where the answers lie.
 """
 
+import gc
 import hashlib
 import json
 import os
@@ -26,6 +27,7 @@ class WeightsKeeper:
         self.challenges = os.path.join(os.path.dirname(folder), "challenges")
         self.shapes = wanted_shapes(os.path.join(self.challenges, NETWORK_FILE))
         self.networks = weakref.WeakSet()  # modules of the assignment's shape that were called
+        self.searched: set[int] = set()  # ids of weights whose network was searched for
         self.kept: dict[int, np.ndarray] = {}  # by update, in order; 0 is before the first one
         self.before: np.ndarray | None = None  # the weights just before the step that is being made
         self.moved = 0.0  # how far something else than a step has moved the weights since the last update
@@ -39,15 +41,26 @@ class WeightsKeeper:
     def parameters(self, stepped: dict[int, torch.Tensor]) -> list[torch.Tensor] | None:
         """Return the parameters of the network that an update changed, or None. `stepped` has its weights by id.
 
-        A network that is compiled, or used by its `forward` alone, is never called. Then the weights that an optimizer
-        has are taken for the network's, if they have its shapes in its order.
+        A network that is compiled, or used by its `forward` alone, is never called. So it is searched for, once. If
+        there is none, the weights that an optimizer has are taken for the network's, if they have its shapes in order.
         """
+        if (found := self._known(stepped)) is None and self.shapes and not self.searched.issuperset(stepped):
+            self.searched.update(stepped)
+            for each in gc.get_objects():
+                if issubclass(type(each), torch.nn.Module):
+                    self.note_module(each)
+            found = self._known(stepped)
+        if found is not None:
+            return found
+        own = list(stepped.values())
+        return own if self.shapes and [list(weight.shape) for weight in own] == self.shapes else None
+
+    def _known(self, stepped: dict[int, torch.Tensor]) -> list[torch.Tensor] | None:
         for network in self.networks:
             parameters = list(network.parameters())
             if any(id(parameter) in stepped for parameter in parameters):
                 return parameters
-        own = list(stepped.values())
-        return own if self.shapes and [list(weight.shape) for weight in own] == self.shapes else None
+        return None
 
     def note_before(self, parameters: list[torch.Tensor] | None) -> None:
         """Take the weights just before a step, and see how far they have moved since the step before it."""
@@ -109,7 +122,10 @@ def vector_of(parameters: list[torch.Tensor]) -> np.ndarray:
 
 def distance(one: np.ndarray, other: np.ndarray) -> float:
     """Return the distance between two vectors, to six digits. It is 0 if their lengths differ."""
-    return float(f"{np.linalg.norm(one - other):.6g}") if one.shape == other.shape else 0.0
+    if one.shape != other.shape:
+        return 0.0
+    with np.errstate(all="ignore"):  # weights may be infinite
+        return float(f"{np.linalg.norm(one - other):.6g}")
 
 
 def wanted_shapes(path: str) -> list[list[int]]:
