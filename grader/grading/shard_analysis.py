@@ -61,9 +61,12 @@ def _part(images: list[int], number: int, count: int) -> list[int]:
 
 
 def repeated_at_once(workers: list[Worker]) -> float:
-    """Return the share of uses that repeat another worker's image in the same update. It is 0 if none does."""
+    """Return the share of uses that repeat another worker's image in the same update. It is 0 if none does.
+
+    The first update does not count if there are others, because a program may try a batch before it.
+    """
     used = distinct = 0
-    for updates in zip(*(worker.updates for worker in workers), strict=False):
+    for updates in zip(*(worker.updates[1:] or worker.updates for worker in workers), strict=False):
         images = [set(update.images) for update in updates]
         used, distinct = used + sum(map(len, images)), distinct + len(set().union(*images))
     return 1 - distinct / used if used else 0.0
