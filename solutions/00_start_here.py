@@ -157,7 +157,7 @@ lines = horovodrun("cifar_base.py", 2, epochs=epochs + 2, images=images, batch_s
 #
 # | suspect | what may have happened | examined in |
 # | --- | --- | --- |
-# | the measurement | only one worker's test images were counted (luck is cleared already) | above, 04 |
+# | the measurement | only one worker's test images were counted (luck is cleared already) | 04 |
 # | the average | the mean of gradients loses information, or the program took the sum in its place | 03 and its lab |
 # | the data | all workers saw the same images | 04, 05 |
 # | the start | the workers began with different weights | 04 |

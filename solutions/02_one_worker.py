@@ -135,8 +135,9 @@ show_distortions(train.images[0], data.augment)
 # ## The network, and the test
 #
 # The network is a small ResNet. Its layers are convolutions: they look for patterns in small windows of the image.
-# After each epoch, `count_correct` counts the test images that the network classifies correctly. It needs two lines
-# that a training loop does not have:
+# After each epoch, `count_correct` counts the test images that the network classifies correctly. The program divides
+# once, by the number of all test images. (A mean over the accuracies of batches would be wrong: the last, smaller batch
+# would count as much as the others.) It needs two lines that a training loop does not have:
 #
 # - `net.eval()` makes each part of the network behave as in use and not as in training. (The script's network has no
 #   part that behaves differently. Most networks have one: with **batch normalisation**, an answer depends on the other
@@ -146,8 +147,9 @@ show_distortions(train.images[0], data.augment)
 # <details><summary>What goes wrong if a test forgets net.eval()?</summary>
 #
 # With batch normalisation, an image would get another answer in another batch. In a batch of two images, the means over
-# the batch say little, so the accuracy falls. And batch normalisation collects means for later use, so the test images
-# would change the network. (`train_epoch` sets the network back by `net.train()`.)
+# the batch say little, so the accuracy falls. And batch normalisation collects means in training, which `net.eval()`
+# uses in place of those of the batch. So the test images would change the network. (`train_epoch` sets the network back
+# by `net.train()`.)
 #
 # </details>
 #
@@ -440,7 +442,8 @@ def pipeline_rate(seconds: list[float], batch: int, overlapped: bool) -> float:
 # Is your formula right? We measured two pipelines. In them, only *two* things run side by side. A second thread, a
 # second line of work in the same process, prepares the next batch: it fetches, distorts and normalises. At the same
 # time the network computes its update. So your function gets two numbers: the time of the three preparing stages
-# together, and the time of the update. (PyTorch's `DataLoader` can use processes instead.)
+# together, and the time of the update. (PyTorch's `DataLoader` can use processes instead. Two of them share the
+# preparing, so it takes half as long, if there is a core for each.)
 #
 # - `vectorised` prepares a whole batch at a time, as the scripts do.
 # - `decoded` does the same, but each image comes from a JPEG file of 320 × 320 pixels. This is like training on
@@ -472,8 +475,9 @@ show_prefetching(pipeline_rate)
 #
 # Two rules follow:
 #
-# - **Measure the stages before you change one.** With prefetching, `decoded` gains nothing from a GPU: the decoding is
-#   the slower side, and takes as long as before.
+# - **Measure the stages before you change one.** Go through the images without any update: this is the time of the
+#   preparing. Make updates with one batch again and again: this is the time of the update. With prefetching, `decoded`
+#   gains nothing from a GPU: the decoding is the slower side, and takes as long as before.
 # - **Vectorise first, prefetch second.** (The lab shows a pipeline that is not vectorised.) Prefetching hides work. It
 #   does not remove it, and it needs a core that is free. With as many workers as cores, there is none. That is one
 #   reason why the course's scripts do not prefetch.

@@ -210,10 +210,12 @@ for epoch in range(2):
     print(f"epoch {epoch}: {shards}, left out: {sorted(set(range(count)) - used)}")
 
 # %% [markdown]
-# (PyTorch's `DistributedSampler` divides the images, too. Call `sampler.set_epoch(epoch)` before each epoch. Without it
-# every epoch has the same order, and nothing fails.)
+# (PyTorch's `DistributedSampler` divides the images, too. Give it to the loader, as in `DataLoader(images, batch_size,
+# sampler=sampler)`, in place of `shuffle=True`. Call `sampler.set_epoch(epoch)` before each epoch. Without it every
+# epoch has the same order, so the same images always meet in a batch. Nothing fails.)
 #
-# Why must all have equally many? Each update is a collective. A worker with one batch more waits for the others.
+# Why must all have equally many? Each update is a collective. A worker with one batch more waits for the others. (A
+# worker that is only slower makes the others wait in each update, but they go on.)
 #
 # - If the others have left the loop and wait in another exchange, all wait for ever. Horovod prints a warning every
 #   minute.

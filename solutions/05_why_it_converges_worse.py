@@ -481,11 +481,14 @@ treat("F")
 #
 # 1. Print the first images of each worker. They must differ. Together the workers must see all images (notebook 03).
 # 2. Check that all workers start with the same weights and stay equal (notebook 04).
-# 3. Count the updates. If there are fewer than before, compare once at equal updates. If the accuracy is then as high
+# 3. Count the updates. If there are fewer than before, compare once at equal updates. (Or let one worker train with the
+#    global batch: if it ends as low, the averaging is not the cause.) If the accuracy is then as high
 #    as before, fewer updates were the cause. If not, go on with this list.
-# 4. Write the schedule in epochs, warmup included.
+# 4. Write the schedule in epochs, warmup included. Print the rate. A step down in the rate shows in the training loss,
+#    which then suddenly falls.
 # 5. Scale the rate once: by $K$ for SGD, by about $\sqrt K$ for Adam. Then search near it. The scaled rate can be far
-#    too high. Add warmup (notebook 06).
+# too high. (If the best rate is the highest or the lowest that you tried, search on. And a program that sums gradients,
+#    in place of averaging, has multiplied the rate by $K$ already.) Add warmup (notebook 06).
 # 6. Compare your global batch with the critical batch size of your problem and your optimizer. Far beyond it, do not
 #    expect that a rate brings the accuracy back in the same epochs. Use a smaller batch, or train longer.
 # 7. Use several seeds, the last epoch, and test images. Up to two standard errors, you have not seen a difference.

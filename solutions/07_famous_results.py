@@ -306,12 +306,13 @@ _ = saved("C32", verdict=False, figure=False)
 # You now know what was wrong with one table. What does a good one need? Write your own list first. Ours has six lines.
 #
 # 1. **One change from row to row.** What a technique brings depends on what is there already. Here, shards bring
-#    {{c32_shards}} points without batch normalisation, and with it they bring {{c32_shards_bn}}. So for two techniques
-#    show four rows: neither, each one alone, and both.
+# {{c32_shards}} points without batch normalisation, and with it they bring {{c32_shards_bn}}. So for two techniques
+# show four rows: neither, each one alone, and both. (Two programs differ in
+#    many changes? Put half of them into one program, look whether the difference is there, and go on with that half.)
 # 2. **Test images, and the last epoch.** The best of many epochs is partly luck. Choose a rate on other images than the
 #    test images, too. (We chose the rates of LAMB and SGD on test images. That was not as good.)
 # 3. **Several seeds.** Give the mean, the spread and the number of seeds. Say also how many runs failed: a technique
-#    whose runs sometimes fail is worth less.
+#    whose runs sometimes fail is worth less. And say how many comparisons you made: of 20, about one is seen by chance.
 # 4. **The number of updates** and the global batch, not only epochs and GPUs. If a table compares times, it should give
 #    the time to the same accuracy. Twice the images per second save no time if the run needs twice the images.
 # 5. **As much tuning for the old as for the new.** If you rebuild somebody's result, first try to reach their baseline.

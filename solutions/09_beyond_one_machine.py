@@ -153,9 +153,12 @@ two = on_two_hosts()
 #
 # ### How often should you save?
 #
-# Each update needs all workers. So when one worker dies, the others cannot go on, and the launcher ends them.
-# Everything since the last checkpoint on disk is lost. On average this is half of the time between two checkpoints. But
-# writing a checkpoint takes time, too.
+# Each update needs all workers. So when one worker dies, the others cannot go on, and the launcher ends them. A
+# checkpoint has the weights, the state of the optimizer, and the numbers of the epoch and the update. Without the
+# optimizer's averages the loss jumps after a restart. (One worker writes it, under another name, and renames it when it
+# is complete. After a restart, this worker reads it and broadcasts it: notebook 04.) Everything since the last
+# checkpoint on disk is lost. On average this is half of the time between two checkpoints. But writing a checkpoint
+# takes time, too.
 #
 # For example, a run writes a checkpoint every 10 minutes, and each takes 30 seconds. So the writing takes 30 of every
 # 600 seconds, which is 5 %. A failure comes once in three hours, which is 180 minutes. Each time, 5 minutes of work are
@@ -219,8 +222,8 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 #
 # **Elastic** training goes on without the dead worker. In short:
 #
-# 1. After every few updates, each worker copies its state into memory, with the numbers of the images that are done in
-#    this epoch.
+# 1. After every few updates, each worker copies its weights and the state of its optimizer into memory, with a list of
+#    the images that are done in this epoch.
 #    This is called a **commit**.
 # 2. A worker dies. The others get an error from their next exchange.
 # 3. They go back to the last commit, share out the images that are left, and go on. So no image is left out.
@@ -407,8 +410,8 @@ HTML(exchange_table(links, computing, gradient_bytes, worth_having, size=64))
 # <details><summary>Compare your guess</summary>
 #
 # All 64 are in time in $0.99^{64}$ of the updates, which is 53 %. So they wait in 47 of 100 updates, and a single
-# worker is late in one. (A host that is always slow can get a smaller batch. Then weigh the gradients by the counts, as
-# in notebook 03.)
+# worker is late in one. (To find a slow worker, let each print how long it computes before it begins to wait. A host
+# that is always slow can get a smaller batch. Then weigh the gradients by the counts, as in notebook 03.)
 #
 # </details>
 #
