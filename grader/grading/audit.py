@@ -48,9 +48,9 @@ class Audit:
     line that was changed later. `unclear` is how many name images that no gradient can be computed of.
 
     There is a number for each other question. `agreement` has the cosine between claimed and computed gradients: see
-    `_agreement`. `changes` has the cosine between the change of the weights and
-    the computed gradients. `lengths` has the length of the claimed gradients, divided by that of the computed ones.
-    `failure` says why, if these could not be computed.
+    `_agreement`. `changes` has the cosine between the change of the weights and the computed gradients. `lengths` has
+    the length of the claimed gradients, divided by that of the computed ones. `failure` says why, if these could not be
+    computed.
     """
 
     asked: int = 0

@@ -17,9 +17,8 @@ CONSEQUENCES = re.compile(
 )
 ERROR = re.compile(r"[\w.]*(Error|Exception)\b")
 PLACE = re.compile(r'\s+File "([^"]+)", line (\d+)')
-NOT_THE_LEARNERS = re.compile(
-    r"site-packages|lib/python3|/cifar/|<|/horovod/|/grader_observer/"
-)  # in the path of a file
+# In the path of a file:
+NOT_THE_LEARNERS = re.compile(r"site-packages|lib/python3|/cifar/|<|/horovod/|/grader_observer/")
 IN_AN_UPDATE = re.compile(r'/horovod/torch/optimizer\.py", line ')  # in a traceback: its hook or step
 EXITED = re.compile(r"^Process (\d) exit with status code (-?\d+)\b", re.MULTILINE)
 SIGNALLED = ("-9", "137")  # exit statuses of a worker that was killed

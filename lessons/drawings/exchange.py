@@ -59,8 +59,8 @@ def server_and_ring() -> Drawing:
     drawing = Drawing(
         "One server, or a ring",
         "Four workers average gradients. Worker 0 is also the server. Each other worker has a thin line to it, and all "
-        "three lines go through one thick line at worker 0. In a ring there is no server. The four "
-        "lines of the ring are equally thick, and half as thick as the line of the server.",
+        "three lines go through one thick line at worker 0. In a ring there is no server. The "
+        "four lines of the ring are equally thick, and half as thick as the line of the server.",
         282,
     )
     half = WIDTH / 2

@@ -15,10 +15,8 @@ from grader.sandbox.guest_scripts.classify_images import NO_STATE_DICT, NOT_FINI
 MAX_WRITES = WORKERS - 2  # of one file between two updates; if all workers write it, the monitor may miss one write
 MAX_HITS_OF_ONE = 0.5  # times the measured accuracy; the hits of one worker of four are about a quarter
 MAX_JUMP = 3  # times the usual step
-MAX_JUMPS, MAX_JUMP_SHARE = (
-    2,
-    0.05,
-)  # of a run's updates; slow weights that are mixed in jump more often, and throughout
+MAX_JUMPS = 2  # of a run; slow weights that are mixed in jump more often, and throughout
+MAX_JUMP_SHARE = 0.05  # of the updates of a long run
 MIN_WAY_AFTER = 0.5  # times the length of a jump; a program that trains on goes at least so far
 ALMOST_AN_EPOCH = 0.05  # of an epoch's images; a loader may drop the last, smaller batch
 MAX_OTHER_ROUNDING = 0.001  # of an accuracy; computed again on the same machine, it differs by less
@@ -69,15 +67,14 @@ def _jump(updates: Sequence[Update]) -> Update | None:
     So the result is where the weights were put, and not where training took them. A program that moves its weights
     again and again, from the first half on, mixes slow weights in, and is not meant.
     """
-    steps = [update.step for update in updates if update.step and math.isfinite(update.step)]
-    far = MAX_JUMP * statistics.median(steps) if steps else math.inf
+    steps = [update.step if update.step and math.isfinite(update.step) else 0.0 for update in updates]
+    far = MAX_JUMP * statistics.median(filter(None, steps)) if any(steps) else math.inf
     jumps = [index for index, update in enumerate(updates) if (update.moved or 0.0) > far]
     often = len(jumps) > max(MAX_JUMPS, MAX_JUMP_SHARE * len(updates))
     if often and jumps[0] < len(updates) / 2:
         return None
     for index in jumps:
-        after = sum(update.step for update in updates[index:] if update.step and math.isfinite(update.step))
-        if after < MIN_WAY_AFTER * updates[index].moved:
+        if sum(steps[index:]) < MIN_WAY_AFTER * updates[index].moved:
             return updates[index]
     return None
 

@@ -6,6 +6,7 @@ missing("A", "warmup")   # the program, and what the learner thinks
 from IPython.display import HTML, display
 
 from lessons.cells.display.tables import bullets
+from lessons.cells.tasks.names import refuse_unknown
 
 ANSWERS = {
     "warmup": "The warmup is missing",
@@ -43,9 +44,9 @@ def missing(program: str, answer: str = "") -> None:
 
     Raises ValueError if there is no such program, or no such answer.
     """
-    for kind, name, known in (("program", program, FOUND), *([("answer", answer, ANSWERS)] if answer else [])):
-        if name not in known:
-            raise ValueError(f"there is no {kind} {name!r}; choose one of {', '.join(map(repr, known))}")
+    refuse_unknown("program", program, FOUND)
+    if answer:
+        refuse_unknown("answer", answer, ANSWERS)
     right, why = FOUND[program]
     if not answer:
         told = f'Name what is wrong, as in missing("{program}", "warmup").'

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from IPython.display import HTML, display
 
 from lessons.cells.display.tables import bullets
+from lessons.cells.tasks.names import refuse_unknown
 
 CAUSES = {
     "images": "The workers have the same images",
@@ -54,9 +55,9 @@ def treat(patient: str, causes: str | Sequence[str] = ()) -> None:
     A single cause may stand without a list. Raises ValueError if there is no such patient, or no such cause.
     """
     causes = [causes] if isinstance(causes, str) else list(causes)
-    for kind, name, known in (("patient", patient, FOUND), *(("cause", cause, CAUSES) for cause in causes)):
-        if name not in known:
-            raise ValueError(f"there is no {kind} {name!r}; choose one of {', '.join(map(repr, known))}")
+    refuse_unknown("patient", patient, FOUND)
+    for cause in causes:
+        refuse_unknown("cause", cause, CAUSES)
     found = FOUND[patient]
     told = [
         f"{CAUSES[cause]}: {f'yes. {found[cause]}' if cause in found else 'no. Look at its row again.'}"

@@ -39,12 +39,13 @@ class UpdateProbe:
         """Write the first line before the first update; note the gradient that is applied."""
         self.gradients.project_pending()
         weights = parameters(optimizer)
-        if self.depth == 0 and self.updates == 0:
-            self.first = self._first(optimizer, weights)
-            if self._trained():
-                self._write_first()
         if self.depth == 0:
-            self.keeper.note_before(self._network(weights))
+            network = self._network(weights)
+            if self.updates == 0:
+                self.first = self._first(optimizer, weights, network)
+                if self._trained():
+                    self._write_first()
+            self.keeper.note_before(network)
         self.depth += 1
         self.gradients.follow(weights)
         if self.depth == 1 and hasattr(optimizer, "skip_synchronize"):
@@ -52,10 +53,10 @@ class UpdateProbe:
             return
         self.applied = self.gradients.applied(weights)
 
-    def _first(self, optimizer, weights: list[torch.Tensor]) -> First:
+    def _first(self, optimizer, weights: list[torch.Tensor], network: list[torch.Tensor] | None) -> First:
         size = sum(weight.numel() * weight.element_size() for weight in weights)
         name, device = kind(optimizer), str(weights[0].device)
-        commitment = self.keeper.keep(0, self._network(weights))
+        commitment = self.keeper.keep(0, network)
         return First(
             start=fingerprint(weights), bytes=size, size=horovod_size(), device=device, optimizer=name,
             commitment=commitment,
@@ -70,12 +71,6 @@ class UpdateProbe:
     def _network(self, weights: list[torch.Tensor]) -> list[torch.Tensor] | None:
         """The parameters of the assignment's network, if these weights belong to it."""
         return self.keeper.parameters({id(weight): weight for weight in weights})
-
-    def _held(self, optimizer) -> int:
-        """How many numbers of the assignment's network an optimizer holds."""
-        weights = parameters(optimizer)
-        own = {id(weight) for weight in weights}
-        return sum(weight.numel() for weight in self._network(weights) or [] if id(weight) in own)
 
     def _trained(self) -> bool:
         """Whether images or gradients were seen since the last update.
@@ -103,11 +98,13 @@ class UpdateProbe:
 
     def _write_update(self, optimizer) -> None:
         self.updates += 1
-        self.stepped = {id(weight): weight for weight in parameters(optimizer)}
-        self.held = self._held(optimizer)
+        weights = parameters(optimizer)
+        network = self._network(weights)
+        self.stepped = {id(weight): weight for weight in weights}
+        self.held = held(weights, network)
         self.local, (batches, test_images) = self.gradients.take(), self.batches.take()
         self.last = Update(
-            update=self.updates, lr=rates(optimizer, self._network(parameters(optimizer))),
+            update=self.updates, lr=rates(optimizer, network),
             images=[image for batch in batches for image in batch], calls=len(batches),
             test_images=test_images, weights=fingerprint(self.stepped.values()),
             local=self._own(), applied=numbers(self.applied),
@@ -117,13 +114,15 @@ class UpdateProbe:
 
     def _write_update_again(self, optimizer) -> None:
         """Another optimizer's step for the same batch belongs to the same update."""
-        self.stepped |= {id(weight): weight for weight in parameters(optimizer)}
+        weights = parameters(optimizer)
+        network = self._network(weights)
+        self.stepped |= {id(weight): weight for weight in weights}
         earlier = self.last.applied or [0.0] * PROJECTIONS
         applied = [before + now for before, now in zip(earlier, numbers(self.applied), strict=True)]
         promised = self._promised()
         promised |= {name: added(getattr(self.last, name), promised[name]) for name in ("step", "moved")}
-        if (held := self._held(optimizer)) > self.held:
-            self.held, promised["lr"] = held, rates(optimizer, self._network(parameters(optimizer)))
+        if (more := held(weights, network)) > self.held:
+            self.held, promised["lr"] = more, rates(optimizer, network)
         self.last = dataclasses.replace(
             self.last, weights=fingerprint(self.stepped.values()), applied=applied, local=self._own(), **promised
         )
@@ -158,6 +157,12 @@ def has_closure(args: tuple, kwargs: dict) -> bool:
 def parameters(optimizer) -> list[torch.Tensor]:
     """All parameters of an optimizer, in its order."""
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
+
+
+def held(weights: list[torch.Tensor], network: list[torch.Tensor] | None) -> int:
+    """How many numbers of the assignment's network are among an optimizer's weights."""
+    own = {id(weight) for weight in weights}
+    return sum(weight.numel() for weight in network or [] if id(weight) in own)
 
 
 def rates(optimizer, network: list[torch.Tensor] | None) -> list[float]:
