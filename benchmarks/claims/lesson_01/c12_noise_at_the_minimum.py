@@ -10,7 +10,6 @@ import itertools
 
 import numpy as np
 import torch
-from scipy.linalg import solve_continuous_lyapunov
 from torch import Tensor
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
@@ -88,6 +87,8 @@ def expected(curvature, covariance) -> float:
     The distance from the minimum is the root of its mean square, the trace of the scatter S. S solves the equation
     curvature S + S curvature = rate / B covariance (Mandt et al. 2017, arXiv:1704.04289).
     """
+    from scipy.linalg import solve_continuous_lyapunov
+
     return float(np.sqrt(np.trace(solve_continuous_lyapunov(np.array(curvature), np.array(covariance)))))
 
 

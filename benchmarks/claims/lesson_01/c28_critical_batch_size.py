@@ -15,7 +15,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from scipy.optimize import least_squares
 from torch import Tensor, nn
 
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
@@ -202,6 +201,8 @@ def hyperbola(sizes: np.ndarray, updates: np.ndarray) -> tuple[float, float]:
 
     Infinite numbers of updates are left out.
     """
+    from scipy.optimize import least_squares
+
     sizes, updates = sizes[np.isfinite(updates)], updates[np.isfinite(updates)]
     begin = np.log([updates.min(), np.median(sizes)])
     found = least_squares(lambda p: np.log(updates) - p[0] - np.log1p(np.exp(p[1]) / sizes), begin)

@@ -11,7 +11,6 @@ from itertools import combinations
 
 import numpy as np
 import torch
-from scipy.stats import spearmanr
 from torch import nn
 from torch.nn import functional as F
 
@@ -58,6 +57,8 @@ def rank_correlations(runs: Runs, loss: str, accuracy: str) -> list[float]:
 
     A correlation of 1 means that both give the same ranking.
     """
+    from scipy.stats import spearmanr
+
     by_seed = zip(*runs.values(), strict=False)
     return [
         float(spearmanr([-run[loss] for run in each], [run[accuracy] for run in each]).statistic) for each in by_seed

@@ -11,7 +11,6 @@ This formula is fitted. It is in proportion to the batch for small batches, and 
 
 import numpy as np
 import torch
-from scipy.optimize import curve_fit
 
 from benchmarks.claims.lesson_01.c28_critical_batch_size import network, one_thread
 from benchmarks.experiment.claim import Claim, Picture, Runs, Settings, Values, Verdict
@@ -84,6 +83,7 @@ def growth(runs: Runs, few: int, many: int) -> Difference:
 
 def top_and_critical(batches: list[int], rates: list[float]) -> tuple[float, float]:
     """Fit `top` and `critical` of rate = top / (1 + critical / batch) by least squares of the logarithms."""
+    from scipy.optimize import curve_fit
 
     def model(logs: np.ndarray, top: float, critical: float) -> np.ndarray:
         return top - np.log1p(np.exp(critical - logs))

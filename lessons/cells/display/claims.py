@@ -17,7 +17,7 @@ from benchmarks.experiment.claim import Claim, Runs, Verdict
 from benchmarks.experiment.plots import counted, styled
 from benchmarks.experiment.runner import Series
 from benchmarks.speed import page
-from lessons import findings
+from lessons import saved_runs
 from lessons.cells.display.figures import show
 from lessons.cells.display.overlay import draw_over
 
@@ -45,7 +45,7 @@ def saved(id: str, own: bool = True, verdict: bool = True, figure: bool = True) 
     figure, unless `own` is False. If `verdict` is False, the claim and what came of it are folded away, for a lesson
     that asks another question. If `figure` is False, the lesson has shown the result in figures of its own.
     """
-    found = findings.series(id)
+    found = saved_runs.series(id)
     if figure:
         _figure(found, runner.saved(found.claim, LIVE / id) if own and id in RAN else None)
     display(HTML(_verdict(found, stated=id not in RAN) if verdict else _verdict_folded(found)))
@@ -65,7 +65,7 @@ def live(
     one. Without `variants`, all variants of the claim run. Everything is measured again at each call, because the
     learner wants to see it happen.
     """
-    full = findings.series(id)
+    full = saved_runs.series(id)
     claim = dataclasses.replace(full.claim, variants=variants or full.claim.variants)
     folder = LIVE / id
     for old in folder.glob("*.json"):

@@ -17,7 +17,7 @@ from pathlib import Path
 import horovod.torch as hvd
 import torch
 
-from cifar import training
+from cifar import training, workers
 from cifar.support.fingerprint import fingerprint
 
 
@@ -67,13 +67,21 @@ class Observed:
         return original(*arguments, **options)
 
 
+def use_device(wanted: str, *_, original: Callable = workers.use_device) -> torch.device:
+    """Call `cifar.workers.use_device` with this worker's place on the machine, whatever the script says.
+
+    A script of one worker takes all threads. Four such scripts at once would wait for each other most of the time.
+    """
+    return original(wanted, int(os.environ["HOROVOD_LOCAL_RANK"]), int(os.environ["HOROVOD_LOCAL_SIZE"]))
+
+
 def main() -> None:
     """Run the script, and write what was observed."""
     folder, script, *arguments = sys.argv[1:]
     rank, seen = os.environ["HOROVOD_RANK"], Observed()
     sys.addaudithook(seen.hook)
     training.train_epoch, training.count_correct = seen.train_epoch, seen.count_correct
-    hvd.broadcast_parameters = seen.broadcast
+    hvd.broadcast_parameters, workers.use_device = seen.broadcast, use_device
     sys.argv = [script, *arguments, "--output-dir", str(Path(folder) / f"out-{rank}")]
     try:
         runpy.run_path(script, run_name="__main__")

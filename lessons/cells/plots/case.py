@@ -4,7 +4,7 @@ from statistics import fmean
 
 from benchmarks.claims.lesson_05 import c04_time_to_accuracy as c04
 from benchmarks.experiment.plots import LOOKS, styled
-from lessons import findings
+from lessons import saved_runs
 from lessons.cells.display import figures
 
 VARIANTS = {"one worker": "falling-1", "four workers": "falling-4-epochs"}
@@ -12,7 +12,7 @@ VARIANTS = {"one worker": "falling-1", "four workers": "falling-4-epochs"}
 
 def show_case() -> None:
     """Show the test accuracy after each epoch, as a line for each saved run."""
-    runs = findings.runs("C04")
+    runs = saved_runs.runs("C04")
     figure, ax = figures.axes("epoch", "test accuracy (%)")
     for (name, variant), look in zip(VARIANTS.items(), LOOKS, strict=False):
         for run in runs[variant]:
@@ -33,7 +33,7 @@ def show_case() -> None:
 
 def show_solution() -> None:
     """Show where the runs of the case end, and where four workers end if they make as many updates as one."""
-    runs = findings.runs("C04")
+    runs = saved_runs.runs("C04")
     groups = {"": ["falling-1"], "equal epochs": ["falling-4-epochs"], "equal updates": ["falling-4-updates"]}
     with styled():
         figure = c04.draw_ends(runs, groups, height=2.4)

@@ -19,7 +19,7 @@ from benchmarks.speed.comparisons.links import (
     draw_ways,
     ring_of_four,
 )  # fmt: skip
-from lessons import findings
+from lessons import saved_runs
 from lessons.cells.display.figures import axes, panels, show
 
 BATCH = min(BATCHES)  # images of a worker
@@ -39,7 +39,7 @@ def show_family(family: str) -> None:
 
 
 def _show(ways: tuple[str, ...]) -> None:
-    runs = findings.runs("links")
+    runs = saved_runs.runs("links")
     figure, ax = axes("rate of the links (Mbit/s)", "images/s of all workers", size=(7.0, 3.2))
     draw_ways(ax, runs, ways)
     ends = "; ".join(f"{WAYS[way]} {by_rate(runs, way)[-1]:.0f}" for way in ("group", *ways))

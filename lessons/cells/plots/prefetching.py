@@ -5,7 +5,7 @@ from collections.abc import Callable
 from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
 from benchmarks.experiment.claim import Values
 from benchmarks.experiment.plots import counted, styled
-from lessons import findings
+from lessons import saved_runs
 from lessons.cells.display.figures import panels, show
 
 PIPELINES = ("vectorised", c19.DECODED)
@@ -18,7 +18,7 @@ def show_prefetching(pipeline_rate: Rate) -> None:
     `pipeline_rate` is a learner's function. It predicts the rate from the seconds of the preparing stages together, and
     those of the update.
     """
-    runs = {name: findings.runs("C19")[name] for name in PIPELINES}
+    runs = {name: saved_runs.runs("C19")[name] for name in PIPELINES}
 
     def rate(run: Values, overlapped: bool) -> float:
         *preparation, update = run["stages"].values()

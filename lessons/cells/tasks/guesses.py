@@ -15,7 +15,7 @@ from typing import NamedTuple
 from IPython.display import HTML, display
 
 from grader.common.atomic_write import write_whole
-from lessons import findings
+from lessons import numbers
 from lessons.cells.display.tables import table
 
 KEPT = Path("guesses.json")  # in the notebook's folder, which is the working folder of its kernel
@@ -23,7 +23,7 @@ CLOSE = 1.5  # A guess is called close if it is at most so many times too large 
 
 
 class Question(NamedTuple):
-    """What was asked, the unit of the answer, and the name of the number (`lessons.findings`) that answers it."""
+    """What was asked, the unit of the answer, and the name of the number (`lessons.numbers`) that answers it."""
 
     text: str
     unit: str
@@ -31,7 +31,7 @@ class Question(NamedTuple):
 
     @property
     def truth(self) -> float:
-        return float(findings.number(self.number).replace(",", ""))
+        return float(numbers.number(self.number).replace(",", ""))
 
 
 QUESTIONS = {

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from benchmarks.experiment.claim import Values
-from lessons import findings
+from lessons import saved_runs
 
 FASTER = 1.5  # a larger batch is never so much faster than the next smaller one, unless another program was busy
 
@@ -15,5 +15,5 @@ def steady(measured: Values) -> tuple[str, Values]:
     """
     if any(small > FASTER * large for small, large in pairwise(measured["seconds"])):
         print("Your times jump up and down: another program was busy. We go on with our saved run.")
-        return "the saved run", findings.runs("C16")["updates"][0]
+        return "the saved run", saved_runs.runs("C16")["updates"][0]
     return "your machine", measured

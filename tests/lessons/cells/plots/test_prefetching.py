@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.claims.lesson_02 import c19_input_pipeline as c19
 from lessons.cells.plots import prefetching
-from lessons.findings import runs
+from lessons.saved_runs import runs
 
 
 def test_the_diamonds_are_those_of_the_learners_function(monkeypatch: pytest.MonkeyPatch):
