@@ -116,12 +116,14 @@ def updates_made(images: int, batch: int, workers: int, epochs: int) -> int:
 for name, size, sharded in (("one GPU", 1, True), ("naive, on eight", 8, False), ("eight, with shards", 8, True)):
     images = effective_batch(size, 512, sharded, same_seed=True)
     updates = updates_made(50_000, 512, size, 12)
-    print(f"{name:18}  {updates:5,} updates of up to {images:5,} images: about {updates * images / 50_000:4.1f} times")
+    times = 12 * (images // 512) / size  # a worker uses its part of the images 12 times
+    print(f"{name:18}  {updates:5,} updates of up to {images:5,} images. Each image is used {times:4.1f} times.")
 
 # %% [markdown]
 # There it is. Eight workers compute the same gradient from the same images. The mean of eight equal gradients is the
 # gradient of one. So the naive row trains like **one** GPU that stops after an eighth of its updates. It sees the data
-# about one and a half times, and not twelve times.
+# one and a half times, and not twelve times. (The published scripts drop the rest of an epoch, which is smaller than a
+# batch. So they make 1,164 updates with one GPU, and 144 with eight. Our runs keep the rest.)
 #
 # ## The table, rebuilt
 #
@@ -209,10 +211,10 @@ rebuilt_table.answer(runs, 4, ...)
 rebuilt_table.answer(runs, 5, ...)
 
 # %% [markdown]
-# <details><summary>5. What would you need to answer this question?</summary>
+# <details><summary>Answer 5</summary>
 #
-# From `8-warmup` to `8-lamb` three things change: the optimizer, the rate and the weight decay. They have to. A good
-# rate for Adam is not a good rate for LAMB. We come back to this.
+# No two arms tell. From `8-warmup` to `8-lamb` three things change: the optimizer, the rate and the weight decay. They
+# have to. A good rate for Adam is not a good rate for LAMB. We come back to this.
 #
 # </details>
 #
@@ -245,9 +247,9 @@ rebuilt_table.show_updates(runs)
 #
 # ## Published, and run again
 #
-# Now the other rows of eight GPUs. Our arms have other heights than the published rows. The published ones come from
-# other hardware, from training images, and from images that were not shifted and mirrored. So we compare *steps*: how
-# many points is each row above the naive one?
+# Now the other rows of eight GPUs. Our accuracies are not the published ones. Those come from other hardware, from
+# training images, and from images that nobody shifted or mirrored. So we compare *steps*: how many points is each row
+# above the naive one?
 #
 # Two rows are one program, so they share a bar of ours. LAMB is not here, because no arm of ours repeats its script.
 #
@@ -258,10 +260,10 @@ rebuilt_table.show_steps(runs)
 
 # %% [markdown]
 # - **Scaling without warmup.** It gains 9 points in the table, and loses {{c32_scaled_same}} here. So this step changes
-#   its sign. (The loss is only just seen: its 95 % interval is {{c32_scaled_same_interval}} points. But the gain
+#   its sign. (These points are only just seen: the 95 % interval is {{c32_scaled_same_interval}} points. But the gain
 #   clearly does not come back.)
-# - **Scaling with warmup.** It gains 21 points in the table, and {{c32_techniques_same}} here. So warmup
-#   helps in both, but our step is about half as long.
+# - **Warmup.** From scaling without warmup to scaling with warmup, the table gains 12 points. Our runs gain
+#   {{c32_warmup_same}}, so this step comes back. (Here only one thing changes.)
 # - **64 and 65 %.** These two rows are one program. Its five runs here have a standard deviation of {{c32_scatter}}
 #   points. So a difference of one point says nothing.
 #
@@ -286,7 +288,7 @@ rebuilt_table.show_steps(runs)
 # | `8-sgd-0.05` | plain SGD | the best of four | the rate falls to zero |
 # | `8-clipped-0.4` | SGD, clipped | the best of four | the rate falls to zero |
 # | `8-lamb-0.03` | LAMB | the best of four | the rate falls to zero |
-# | `8-lamb` | LAMB | nobody searched for it | the rate stays |
+# | `8-lamb` | LAMB | a guess | the rate stays |
 #
 # The gradients of a new network are long, and so are the first steps of plain SGD. **Clipping** makes them shorter: a
 # mean gradient that is longer than 1 is cut to the length 1 (Pascanu et al. 2012, arXiv:1211.5063).
@@ -297,7 +299,8 @@ rebuilt_table.show_steps(runs)
 rebuilt_table.lamb_beside_sgd(runs)
 
 # %% [markdown]
-# Take two of these arms, and you have a headline. For each headline, find its two arms. What does the losing arm lack?
+# Somebody who wants a headline takes two of these arms. Which two arms give each headline below? What does the losing
+# arm lack?
 #
 # <details><summary>"LAMB is far better than SGD."</summary>
 #

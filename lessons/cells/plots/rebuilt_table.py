@@ -136,7 +136,7 @@ def _judged(runs: Runs, question: int, before: str, after: str) -> str:
 def lamb_beside_sgd(runs: Runs) -> None:
     """Draw each run of four arms: SGD with and without clipped gradients, LAMB, and LAMB at a guessed rate."""
     sgd, clipped, lamb = (CHOSEN[name] for name in OPTIMIZERS)
-    rows = {sgd: "plain SGD", clipped: "clipped SGD", lamb: "LAMB", "8-lamb": "LAMB, rate not searched"}
+    rows = {sgd: "plain SGD", clipped: "clipped SGD", lamb: "LAMB", "8-lamb": "LAMB, not tuned"}
     _show_dots(runs, rows)
 
 
