@@ -135,13 +135,16 @@ show_distortions(train.images[0], data.augment)
 # ## The network, and the test
 #
 # The network is a small ResNet. Its layers are convolutions: they look for patterns in small windows of the image.
-# After each epoch, `count_correct` counts the test images that the network classifies correctly. The program divides
-# once, by the number of all test images. (A mean over the accuracies of batches would be wrong: the last, smaller batch
-# would count as much as the others.) It needs two lines that a training loop does not have:
+# (With windows of 3 × 3 pixels, 16 input channels and 32 output channels, a convolution has 32 × 16 × 3 × 3 = 4,608
+# weights. At each place of its output it uses each weight once, for a multiplication and an addition. Training needs
+# the gradients, too, which takes about twice as long as the answers.) After each epoch, `count_correct` counts the test
+# images that the network classifies correctly. The program divides once, by the number of all test images. (A mean over
+# the accuracies of batches would be wrong: the last, smaller batch would count as much as the others.) It needs two
+# lines that a training loop does not have:
 #
 # - `net.eval()` makes each part of the network behave as in use and not as in training. (The script's network has no
 #   part that behaves differently. Most networks have one: with **batch normalisation**, an answer depends on the other
-#   images of the batch. Notebook 06 explains it.)
+#   images of the batch. If all of them show cats, it takes away what they have in common. Notebook 06 explains it.)
 # - `with torch.no_grad():` keeps nothing for a gradient, which saves time and memory.
 #
 # <details><summary>What goes wrong if a test forgets net.eval()?</summary>

@@ -325,6 +325,9 @@ for name, parts in (("shards of one shuffle", sharded), ("no sharding, equal see
 # - Compare the losses of the workers *before* they are averaged. If they agree to the last digit, the images are the
 #   same.
 #
+# Print the indices in two epochs. If they are the same, the program does not shuffle anew: its seed must contain the
+# epoch, and be the same on all workers. Otherwise each worker sees the same images in the same order in every epoch.
+#
 # The second test can miss the mistake. If each worker distorts the images in its own way, the losses differ a little.
 # Then use the first test. In notebook 07 this mistake turns up in a published table.
 #
@@ -478,6 +481,8 @@ treat("F")
 # decay helped. Whether it harms your program must be tested.
 #
 # ## When your multi-GPU accuracy is lower: a list to go through
+#
+# The first checks take seconds. They come first, because the later ones mean nothing while such a mistake is there.
 #
 # 1. Print the first images of each worker. They must differ. Together the workers must see all images (notebook 03).
 # 2. Check that all workers start with the same weights and stay equal (notebook 04).

@@ -84,6 +84,8 @@ two = on_two_hosts()
 # - One worker of all writes the results: `hvd.rank() == 0`.
 # - Each worker takes a GPU of its own host: the GPU with the number `hvd.local_rank()`.
 # - One worker of each host fetches the data, while the others wait: `hvd.local_rank() == 0`.
+# - The workers of a host share its cores: each takes cores / `hvd.local_size()` threads. With more threads than cores,
+#   they take turns, and all get slower.
 #
 # A program that does this runs on several hosts without a change.
 #
@@ -155,7 +157,8 @@ two = on_two_hosts()
 #
 # Each update needs all workers. So when one worker dies, the others cannot go on, and the launcher ends them. A
 # checkpoint has the weights, the state of the optimizer, and the numbers of the epoch and the update. Without the
-# optimizer's averages the loss jumps after a restart. (One worker writes it, under another name, and renames it when it
+# optimizer's averages the loss jumps after a restart. Without the numbers, the schedule begins anew: the rate is high
+# again, and the loss rises and stays higher. (One worker writes it, under another name, and renames it when it
 # is complete. After a restart, this worker reads it and broadcasts it: notebook 04.) Everything since the last
 # checkpoint on disk is lost. On average this is half of the time between two checkpoints. But writing a checkpoint
 # takes time, too.
@@ -226,7 +229,9 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 #    the images that are done in this epoch.
 #    This is called a **commit**.
 # 2. A worker dies. The others get an error from their next exchange.
-# 3. They go back to the last commit, share out the images that are left, and go on. So no image is left out.
+# 3. They go back to the last commit, share out the images that are left, and go on. So no image is left out. (The
+#    program's sampler is made anew, with the new number of workers. So is the rate, which was multiplied by the old
+#    number.)
 # 4. The launcher asks all the time which hosts answer. When the lost host is back, it starts new workers there. They
 #    come in at the next commit, and get the state from the others.
 #
