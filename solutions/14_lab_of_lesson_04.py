@@ -344,7 +344,7 @@ launches = (
         },
     ),
 )
-work = {"network": "bootcamp", "batch_size": 64, "updates": 12}
+work = {"network": "bootcamp", "batch_size": 64, "updates": 8}
 took = {}
 for cycles, ways in tqdm(launches, desc="two launches", unit="launch", file=sys.stdout):
     found = on_workers("benchmarks.speed.loop:several", workers, cycles, ways=list(ways.values()), **work)

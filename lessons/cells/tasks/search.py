@@ -14,7 +14,7 @@ from benchmarks.instruments.simulated_workers import Recipe, train
 from lessons.cells.display.figures import axes, show
 
 WORKERS, BATCH, EPOCHS = 8, 32, 3
-IMAGES, VALIDATION = 4096, 2048
+IMAGES, VALIDATION = 3072, 2048
 BASE = 0.01  # the base rate of SGD with momentum
 SCALED = WORKERS * BASE  # what the linear rule says for eight workers
 MOST = 8  # trainings in a search
