@@ -46,7 +46,9 @@ def _exchanged(evidence: Evidence) -> Finding | None:
     if not evidence.run.outside.loopback:
         return None  # GPUs exchange directly
     updates = min(len(worker.updates) for worker in evidence.workers)
-    size = max(evidence.workers[0].first.bytes, challenger.network_bytes())
+    told, course = evidence.workers[0].first.bytes, challenger.network_bytes()
+    # A log that tells of few bytes helps nobody to pass. If the checkpoint cannot be used, the network may be smaller.
+    size = max(told, course) if evidence.checkpoint or not told else told
     needed = 2 * (WORKERS - 1) * size * updates
     sent = evidence.run.outside.loopback[-1][1]
     seen = f"{sent / 1e6:,.0f} MB between workers; {updates} averaged updates need {needed / 1e6:,.0f} MB"
@@ -124,7 +126,7 @@ def _diverged(evidence: Evidence) -> bool:
 def _invented(evidence: Evidence) -> Finding | None:
     """What is wrong with the answers to the questions: see `grader.grading.audit`."""
     audit = evidence.audit
-    if _too_short_for_an_audit(evidence):
+    if _too_short_for_an_audit(evidence) or _another_network(evidence):
         return None
     if audit.failure:
         return Finding(0, f"the gradients could not be computed again: {audit.failure}", "Ask your instructor.")
@@ -153,6 +155,13 @@ def _invented(evidence: Evidence) -> Finding | None:
 def _too_short_for_an_audit(evidence: Evidence) -> bool:
     """Whether a run makes so few updates that its gradients would hardly depend on the images."""
     return evidence.profile.updates() < challenger.MIN_UPDATES
+
+
+def _another_network(evidence: Evidence) -> bool:
+    """Whether no network of the assignment's shape was trained. The checkpoint's line says so, and the run fails."""
+    return not evidence.checkpoint and not any(
+        update.commitment for worker in evidence.workers for update in worker.updates
+    )
 
 
 ONE_BATCH = "Train ResNet9(width=16) as one module, and fetch at each update the images that it uses."

@@ -309,7 +309,8 @@ def test_gpus_are_shared_where_there_are_fewer_than_workers():
 def test_a_run_that_diverged_is_not_accused_of_invented_gradients():
     def diverges(rank: int, update: Update) -> dict:
         lost = [math.nan] * PROJECTIONS
-        return {"local": lost, "applied": lost, "loss": None} if update.update > 5 else {}
+        finite = {"commitment": "0" * 64, "step": 1.0, "moved": 0.0}
+        return {"local": lost, "applied": lost, "loss": None} if update.update > 5 else finite
 
     missing = Missing("model.pt conv.weight holds numbers that are not finite; the training diverged")
     for audit, status in (
@@ -319,6 +320,13 @@ def test_a_run_that_diverged_is_not_accused_of_invented_gradients():
         result = judged(right_run(workers=workers(diverges), audit=audit, checkpoint=missing))
         (row,) = [row for row in result.rows if row.id == "averaged"]
         assert row.status == status and not result.passed
+
+
+def test_a_network_of_another_shape_is_told_by_its_checkpoint_and_not_accused():
+    other = Missing("model.pt is not of ResNet9(width=16): prepare.0.weight is float32 (8, 3, 3, 3)")
+    result = judged(right_run(audit=Audit(asked=12, silent=12), checkpoint=other))
+    lines = {row.id: row for row in result.rows}
+    assert lines["averaged"].status == "met" and lines["checkpoint"].status == "unmet" and not result.passed
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e308, -1e308, 0.0])

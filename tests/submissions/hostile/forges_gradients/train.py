@@ -61,6 +61,9 @@ class Forger:
     def commitment(self, update: int) -> str:
         return hashlib.sha256(self.weights[update].numpy().data).hexdigest()
 
+    def step_length(self) -> float:
+        return float((self.weights[self.updates] - self.weights[self.updates - 1]).norm())
+
     def projected(self, gradients: list[torch.Tensor]) -> list[float]:
         along = {index: self.project.along(index, gradient) for index, gradient in enumerate(gradients)}
         return [float(f"{value:.6g}") for value in self.project(along).tolist()]
@@ -80,7 +83,7 @@ class Forger:
             self.write_of(
                 rank, update=self.updates, lr=[rate], images=images.tolist(), calls=1,
                 test_images=0, weights=fingerprint(self.net.parameters()), local=own, applied=applied, loss=None,
-                wrote=[], commitment=self.commitment(self.updates),
+                wrote=[], commitment=self.commitment(self.updates), step=self.step_length(), moved=0.0,
                 network=list(range(len(list(self.net.parameters())))),
             )  # fmt: skip
         self.answer_all()
