@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from benchmarks import speed
 from benchmarks.claims.lesson_01 import c28_critical_batch_size as c28
 from benchmarks.claims.lesson_05 import c04_time_to_accuracy as c04
 from benchmarks.claims.lesson_05 import c06_decay_by_epoch as c06
@@ -18,7 +17,6 @@ from benchmarks.claims.lesson_05 import c29_sharp_minima as c29
 from benchmarks.claims.lesson_06 import c31_warmup as c31
 from benchmarks.claims.lesson_07 import c32_techniques as c32
 from benchmarks.cost_models import published
-from benchmarks.experiment import results, runner
 from benchmarks.experiment.intervals import Difference, deviation, difference
 from benchmarks.speed import where_it_pays
 from benchmarks.speed.comparisons import links, one_core_each
@@ -185,8 +183,7 @@ def number(name: str) -> str:
 
 
 def _cores() -> dict[str, str]:
-    found = runner.saved(speed.get("cores"), results.RESULTS / "speed" / "cores").runs
-    return {"cores_weak": f"{100 * np.median(one_core_each.speed_ups(found, 2, 'weak')):.0f}"}
+    return {"cores_weak": f"{100 * np.median(one_core_each.speed_ups(runs('cores'), 2, 'weak')):.0f}"}
 
 
 def _link_numbers() -> dict[str, str]:

@@ -144,7 +144,8 @@ show_distortions(train.images[0], data.augment)
 #
 # - `net.eval()` makes each part of the network behave as in use and not as in training. (The script's network has no
 #   part that behaves differently. Most networks have one: with **batch normalisation**, an answer depends on the other
-#   images of the batch. If all of them show cats, it takes away what they have in common. Notebook 06 explains it.)
+#   images of the batch. If all of them show cats, the layer takes away what they have in common. Notebook 06 explains
+#   it.)
 # - `with torch.no_grad():` keeps nothing for a gradient, which saves time and memory.
 #
 # <details><summary>What goes wrong if a test forgets net.eval()?</summary>

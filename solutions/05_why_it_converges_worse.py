@@ -325,11 +325,12 @@ for name, parts in (("shards of one shuffle", sharded), ("no sharding, equal see
 # - Compare the losses of the workers *before* they are averaged. If they agree to the last digit, the images are the
 #   same.
 #
-# Print the indices in two epochs. If they are the same, the program does not shuffle anew: its seed must contain the
-# epoch, and be the same on all workers. Otherwise each worker sees the same images in the same order in every epoch.
-#
 # The second test can miss the mistake. If each worker distorts the images in its own way, the losses differ a little.
 # Then use the first test. In notebook 07 this mistake turns up in a published table.
+#
+# Print the indices in two epochs, too. If they are the same, the program does not shuffle anew. Its seed must contain
+# the epoch, and must be the same on all workers. Otherwise each worker has the same images in the same order in every
+# epoch.
 #
 # ## The schedule that came four times too late
 #

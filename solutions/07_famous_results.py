@@ -131,9 +131,10 @@ for name, size, sharded in (("one GPU", 1, True), ("naive, on eight", 8, False),
 # `8-same-bn` eight workers use the same images, with batch normalisation. Without `same`, each worker has a shard.
 # (`scaled`, `warmup` and `lamb` include batch normalisation, as the scripts do.)
 #
-# Every arm trains the small ResNet as the table does: for 12 epochs, with 512 images a worker, and with Adam unless the
-# name says otherwise. It has five runs, with
-# five seeds. The number after $\pm$ is their standard deviation. We measure on test images, after the last epoch.
+# Every arm trains the small ResNet as the table does, for 12 epochs, with 512 images a worker. Our arms use Adam,
+# unless the name says another optimizer. We shift and mirror the training images at random (notebook 02). Each arm has
+# five runs, with five seeds. The number after $\pm$ is their standard deviation. We measure on test images, after the
+# last epoch.
 #
 # **Guess first.** The published naive row is 27 points below its baseline, on training images. How many points below
 # one worker is it in our runs, on test images?
