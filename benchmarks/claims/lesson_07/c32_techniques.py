@@ -199,7 +199,7 @@ def judge(runs: Runs) -> Verdict:
 
 def picture(runs: Runs) -> Picture:
     """The picture goes from variant to variant: the mean test accuracy of each, its change, and a dot for every run."""
-    figure, told = draw_way(runs, [variant for variant in WAY if accuracies(runs, variant)])
+    figure, told = _draw_way(runs, [variant for variant in WAY if accuracies(runs, variant)])
     return Picture(
         figure,
         f"Bars one below the other. Each begins where the one above ends. Test accuracy in %, and change: {told}.",
@@ -209,7 +209,7 @@ def picture(runs: Runs) -> Picture:
     )
 
 
-def draw_way(runs: Runs, variants: list[str]) -> tuple[Figure, str]:
+def _draw_way(runs: Runs, variants: list[str]) -> tuple[Figure, str]:
     """Draw a bar for each variant, which begins where the one above ends. Return it and its numbers in words."""
     figure, ax = axes("test accuracy after the last epoch (%)", "", size=(8.5, 1.2 + 0.5 * len(variants)))
     before, told = None, []

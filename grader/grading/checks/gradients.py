@@ -47,8 +47,8 @@ def _exchanged(evidence: Evidence) -> Finding | None:
         return None  # GPUs exchange directly
     updates = min(len(worker.updates) for worker in evidence.workers)
     told, course = evidence.workers[0].first.bytes, challenger.network_bytes()
-    # A log that tells of few bytes helps nobody to pass. If the checkpoint cannot be used, the network may be smaller.
-    size = max(told, course) if evidence.checkpoint or not told else told
+    # A log that tells of few bytes helps nobody to pass: the network is smaller only if it is another one.
+    size = told if told and _another_network(evidence) else max(told, course)
     needed = 2 * (WORKERS - 1) * size * updates
     sent = evidence.run.outside.loopback[-1][1]
     seen = f"{sent / 1e6:,.0f} MB between workers; {updates} averaged updates need {needed / 1e6:,.0f} MB"

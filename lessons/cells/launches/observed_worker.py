@@ -67,8 +67,10 @@ class Observed:
         return original(*arguments, **options)
 
 
-def use_device(wanted: str, *_, original: Callable = workers.use_device) -> torch.device:
-    """Call `cifar.workers.use_device` with this worker's place on the machine, whatever the script says.
+def use_device(
+    wanted: str, local_rank: int = 0, local_size: int = 1, original: Callable = workers.use_device
+) -> torch.device:  # fmt: skip
+    """Call `cifar.workers.use_device` with this worker's place on the machine, whatever the script says of it.
 
     A script of one worker takes all threads. Four such scripts at once would wait for each other most of the time.
     """

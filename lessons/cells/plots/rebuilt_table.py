@@ -2,6 +2,7 @@
 
     arms(runs)                          # what each arm is, and how accurate it became
     what_changes(runs, "8-base", "8-bn")  # what changes from one arm to another, and by how much the accuracy changes
+    answer(runs, 1, "8-base", "8-bn")   # the same, and whether it answers a question of the lesson
 
 `runs` are those of the claim C32. The arms of this table are some of its variants.
 """
@@ -17,7 +18,7 @@ from matplotlib.axes import Axes
 from benchmarks.claims.lesson_07.c32_techniques import CHOSEN, RATES, accuracies
 from benchmarks.experiment.claim import Runs
 from benchmarks.experiment.intervals import Difference, deviation, difference, mean_std
-from benchmarks.experiment.plots import BLUE, GREY, styled
+from benchmarks.experiment.plots import BLUE, GREY
 from lessons import saved_runs
 from lessons.cells.display.figures import axes, panels, show
 from lessons.cells.display.tables import code, table
@@ -69,8 +70,7 @@ def parts_of(arm: str) -> dict[str, str]:
 def show_naive() -> Runs:
     """Show how one worker, the naive row and eight workers with shards end. Return all saved runs."""
     runs = saved_runs.runs("C32")
-    with styled():
-        _show_dots(runs, NAIVE)
+    _show_dots(runs, NAIVE)
     return runs
 
 
@@ -115,12 +115,12 @@ def answer(runs: Runs, question: int, before: str | EllipsisType | None, after: 
         print(f"{question}. {'There is such a pair. Look again.' if QUESTIONS[question] else right}")
         return
     what_changes(runs, before, after or before)
-    print(f"{question}. {_judged(runs, question, before, after or before)}")
+    print(f"{question}. {_judged(question, _changes(runs, before, after or before))}")
 
 
-def _judged(runs: Runs, question: int, before: str, after: str) -> str:
-    """What is to be said of a pair of arms that a learner gives as the answer to a question."""
-    wanted, changed = QUESTIONS[question], _changes(runs, before, after)
+def _judged(question: int, changed: list[str]) -> str:
+    """What is to be said of a pair of arms that a learner gives as the answer to a question: see `_changes`."""
+    wanted = QUESTIONS[question]
     if wanted is None:
         return "Only a pair that differs in the optimizer alone would tell. Count what changes here."
     if len(changed) != 1:
