@@ -8,6 +8,7 @@ processor is delayed as often per second as this one, and for as long. The resul
 for each byte that it exchanges, and on the time of a message. Several such cases are therefore compared.
 """
 
+import functools
 import time
 
 import numpy as np
@@ -82,10 +83,15 @@ def _late(late: np.ndarray, updates: float, shape: tuple[int, ...], draw: np.ran
 
 def efficiency(values: Values, case: str) -> list[float]:
     """The share of its time in which a worker computes, for each number in WORKERS. The per-worker batch is fixed."""
-    (once, alpha, beta), (network, processor, bandwidth, messages) = fit(values), CASES[case]
+    return _simulated(fit(values), tuple(values["updates"]), case)
+
+
+@functools.lru_cache  # The verdict and the figure ask for the same simulations.
+def _simulated(constants: tuple[float, float, float], updates: tuple[float, ...], case: str) -> list[float]:
+    (once, alpha, beta), (network, processor, bandwidth, messages) = constants, CASES[case]
     longer = (IMAGE_COST if network == "large" else 1) / processor
-    median = float(np.median(values["updates"]))
-    late = np.maximum(0, np.array(values["updates"]) - median)
+    median = float(np.median(updates))
+    late = np.maximum(0, np.array(updates) - median)
     draw = np.random.default_rng(0)
     shares = []
     for k in WORKERS:
