@@ -486,18 +486,21 @@ treat("F")
 # The first checks take seconds. They come first, because the later ones mean nothing while such a mistake is there.
 #
 # 1. Print the first images of each worker. They must differ. Together the workers must see all images (notebook 03).
-# 2. Check that all workers start with the same weights and stay equal (notebook 04).
+# 2. Check that all workers start with the same weights and stay equal (notebook 04). Then give all workers the same
+#    images. If the exchanged gradient is $K$ times the local one, the program adds up and does not average.
 # 3. Count the updates. If there are fewer than before, compare once at equal updates. (Or let one worker train with the
 #    global batch: if it ends as low, the averaging is not the cause.) If the accuracy is then as high
 #    as before, fewer updates were the cause. If not, go on with this list.
 # 4. Write the schedule in epochs, warmup included. Print the rate. A step down in the rate shows in the training loss,
 #    which then suddenly falls.
 # 5. Scale the rate once: by $K$ for SGD, by about $\sqrt K$ for Adam. Then search near it. The scaled rate can be far
-# too high. (If the best rate is the highest or the lowest that you tried, search on. And a program that sums gradients,
-#    in place of averaging, has multiplied the rate by $K$ already.) Add warmup (notebook 06).
+#    too high. (If the best rate is the highest or the lowest that you tried, search on. And a program that sums
+#    gradients, in place of averaging, has multiplied the rate by $K$ already.) Add warmup (notebook 06).
 # 6. Compare your global batch with the critical batch size of your problem and your optimizer. Far beyond it, do not
 #    expect that a rate brings the accuracy back in the same epochs. Use a smaller batch, or train longer.
-# 7. Use several seeds, the last epoch, and test images. Up to two standard errors, you have not seen a difference.
+# 7. Does the network contain batch normalisation? It computes means over the images of each worker alone. Means of a
+#    few images are noisy, so a small batch on each worker can lower the accuracy (notebook 06).
+# 8. Use several seeds, the last epoch, and test images. Up to two standard errors, you have not seen a difference.
 #
 # ## Summary
 #

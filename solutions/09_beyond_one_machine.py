@@ -83,7 +83,8 @@ two = on_two_hosts()
 #
 # - One worker of all writes the results: `hvd.rank() == 0`.
 # - Each worker takes a GPU of its own host: the GPU with the number `hvd.local_rank()`.
-# - One worker of each host fetches the data, while the others wait: `hvd.local_rank() == 0`.
+# - One worker of each host fetches the data: `hvd.local_rank() == 0`. The others must wait, or they read files that are
+#   not complete. A small exchange of all workers, after the data are fetched, makes them wait.
 # - The workers of a host share its cores: each takes cores / `hvd.local_size()` threads. With more threads than cores,
 #   they take turns, and all get slower.
 #
@@ -158,14 +159,15 @@ two = on_two_hosts()
 # Each update needs all workers. So when one worker dies, the others cannot go on, and the launcher ends them. A
 # checkpoint has the weights, the state of the optimizer, and the numbers of the epoch and the update. Without the
 # optimizer's averages the loss jumps after a restart. Without the numbers, the schedule begins anew: the rate is high
-# again, and the loss rises and stays higher. (One worker writes it, under another name, and renames it when it
-# is complete. After a restart, this worker reads it and broadcasts it: notebook 04.) Everything since the last
+# again, and the loss rises and stays higher. The shuffling, too, begins again with the orders of the first epochs. (One
+# worker writes it, under another name, and renames it when it is complete. After a restart, this worker reads it and
+# broadcasts it: notebook 04.) Everything since the last
 # checkpoint on disk is lost. On average this is half of the time between two checkpoints. But writing a checkpoint
 # takes time, too.
 #
 # For example, a run writes a checkpoint every 10 minutes, and each takes 30 seconds. So the writing takes 30 of every
 # 600 seconds, which is 5 %. A failure comes once in three hours, which is 180 minutes. Each time, 5 minutes of work are
-# done again, which is 2.8 %. Together, 7.8 % of the time is lost.
+# done again, which is 2.8 %. Together, 7.8 % of the time is lost. (If a restart takes time, add it to the 5 minutes.)
 #
 # More workers fail more often, because each of them can end the run. If each worker fails once in 40 days, two workers
 # together have a failure every 20 days. Write a function for any number of workers.
@@ -231,9 +233,12 @@ show_share_lost(share_lost, writing, between, (64, 16_384))
 # 2. A worker dies. The others get an error from their next exchange.
 # 3. They go back to the last commit, share out the images that are left, and go on. So no image is left out. (The
 #    program's sampler is made anew, with the new number of workers. So is the rate, which was multiplied by the old
-#    number.)
+#    number. And an epoch has another number of updates now, so the schedule counts epochs.)
 # 4. The launcher asks all the time which hosts answer. When the lost host is back, it starts new workers there. They
 #    come in at the next commit, and get the state from the others.
+#
+# For this, the program must be written with commits. And the launcher must know how many workers are enough to go on,
+# and how to ask for the hosts: `horovodrun -np 4 --min-np 2 --host-discovery-script ./hosts.sh python train.py`.
 #
 # Here worker 3 is killed during update 6:
 #
