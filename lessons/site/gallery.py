@@ -16,11 +16,13 @@ SHOWN = re.compile(r"^# !\[\]\(drawings/(?P<drawing>[\w.]+)\)$|^explore\(\"(?P<e
 
 def page(pages: Environment, style: Markup, sources: list[Path], lessons: list[Card]) -> str:
     """Return the page. `lessons` has the card of each of the `sources`."""
-    parts = [
-        {"lesson": lesson, "shown": shown}
-        for source, lesson in zip(sources, lessons, strict=True)
-        if (shown := [_shown(source, found) for found in SHOWN.finditer(source.read_text(encoding="utf-8"))])
-    ]
+    seen: set[str] = set()  # a drawing that a later lesson shows again is left out there
+    parts = []
+    for source, lesson in zip(sources, lessons, strict=True):
+        found = {one[0]: one for one in SHOWN.finditer(source.read_text(encoding="utf-8")) if one[0] not in seen}
+        seen |= found.keys()
+        if found:
+            parts.append({"lesson": lesson, "shown": [_shown(source, one) for one in found.values()]})
     explorables = "".join(one["html"] for part in parts for one in part["shown"] if one["html"])
     return pages.get_template("gallery.html").render(style=style, parts=parts, scripts=script_hashes(explorables))
 
