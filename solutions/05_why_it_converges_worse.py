@@ -498,8 +498,9 @@ treat("F")
 #    gradients, in place of averaging, has multiplied the rate by $K$ already.) Add warmup (notebook 06).
 # 6. Compare your global batch with the critical batch size of your problem and your optimizer. Far beyond it, do not
 #    expect that a rate brings the accuracy back in the same epochs. Use a smaller batch, or train longer.
-# 7. Does the network contain batch normalisation? It computes means over the images of each worker alone. Means of a
-#    few images are noisy, so a small batch on each worker can lower the accuracy (notebook 06).
+# 7. Does the network contain batch normalisation? It computes means over the images of each worker alone. Means of two
+#    or three images are noisy, which can lower the accuracy. Notebook 06 says from how many images on we saw no
+#    difference.
 # 8. Use several seeds, the last epoch, and test images. Up to two standard errors, you have not seen a difference.
 #
 # ## Summary

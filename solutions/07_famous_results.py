@@ -375,8 +375,8 @@ _ = saved("C32", verdict=False, figure=False)
 #   processors, nothing is lost. If it grows, you need two more numbers to know why: the epochs, and the time of an epoch.
 # - Rule 5: a **speed-up** is the time of one worker divided by the time of several. Ask which program the one worker
 #   ran: it must be the best one. A table that begins with eight workers hides what was lost from one to eight. (The
-#   **efficiency** is the speed-up divided by the number of workers: notebook 09. In such a table, divide the speed-up
-#   of 64 workers by 64/8.)
+#   **efficiency** is the speed-up divided by the number of workers: notebook 09. If a table begins with
+#   eight workers, divide the speed-up of 64 workers by 64/8.)
 # - Rule 5: to rebuild somebody's result, first try to reach their baseline. If you cannot, say so, and compare only the
 #   order and the steps. (So did we.)
 # - A good example is the race to train ResNet-50 on ImageNet, from an hour on 256 GPUs in 2017 to 75 seconds on 2,048

@@ -161,9 +161,8 @@ two = on_two_hosts()
 # optimizer's averages the loss jumps after a restart. Without the numbers, the schedule begins anew: the rate is high
 # again, and the loss rises and stays higher. The shuffling, too, begins again with the orders of the first epochs. (One
 # worker writes it, under another name, and renames it when it is complete. After a restart, this worker reads it and
-# broadcasts it: notebook 04.) Everything since the last
-# checkpoint on disk is lost. On average this is half of the time between two checkpoints. But writing a checkpoint
-# takes time, too.
+# broadcasts it: notebook 04.) Everything since the last checkpoint on disk is lost. On average this is half of the time
+# between two checkpoints. But writing a checkpoint takes time, too.
 #
 # For example, a run writes a checkpoint every 10 minutes, and each takes 30 seconds. So the writing takes 30 of every
 # 600 seconds, which is 5 %. A failure comes once in three hours, which is 180 minutes. Each time, 5 minutes of work are
