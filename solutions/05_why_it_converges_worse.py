@@ -328,9 +328,9 @@ for name, parts in (("shards of one shuffle", sharded), ("no sharding, equal see
 # The second test can miss the mistake. If each worker distorts the images in its own way, the losses differ a little.
 # Then use the first test. In notebook 07 this mistake turns up in a published table.
 #
-# Print the indices in two epochs, too. If they are the same, the program does not shuffle anew. Its seed must contain
-# the epoch, and must be the same on all workers. Otherwise each worker has the same images in the same order in every
-# epoch.
+# Print the indices in two epochs, too. If they are the same, the program does not shuffle anew, and each worker has the
+# same images in the same order in every epoch. So the seed must contain the epoch. And it must be the same on all
+# workers. If each worker shuffles in its own way, some images are used twice in an epoch, and others not at all.
 #
 # ## The schedule that came four times too late
 #

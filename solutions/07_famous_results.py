@@ -372,7 +372,8 @@ _ = saved("C32", verdict=False, figure=False)
 # - Rule 4: say of each rate whether it is the rate before scaling or after it.
 # - Rule 4: a table of times should give the time to the same accuracy. Twice the images per second save no time if the
 #   run needs twice the images. It should also give processors times hours. If this product stays the same with more
-#   processors, nothing is lost. If it grows, you need two more numbers to know why: the epochs, and the time of an epoch.
+#   processors, nothing is lost in all. If it grows, something is lost. Two more numbers say why: the epochs, and the
+#   time of an epoch. (One of them can fall while the other grows.)
 # - Rule 5: a **speed-up** is the time of one worker divided by the time of several. Ask which program the one worker
 #   ran: it must be the best one. A table that begins with eight workers hides what was lost from one to eight. (The
 #   **efficiency** is the speed-up divided by the number of workers: notebook 09. If a table begins with

@@ -81,7 +81,7 @@ two = on_two_hosts()
 # 3. The **local rank** counts the workers of one host, so it is 0 or 1 here. On real hosts, each with its own disk and
 # its own GPUs, a program uses them like this:
 #
-# - One worker of all writes the results: `hvd.rank() == 0`.
+# - One worker of all writes the results: `hvd.rank() == 0`. If two write the same file, it can be damaged.
 # - Each worker takes a GPU of its own host: the GPU with the number `hvd.local_rank()`.
 # - One worker of each host fetches the data: `hvd.local_rank() == 0`. The others must wait, or they read files that are
 #   not complete. A small exchange of all workers, after the data are fetched, makes them wait.
