@@ -67,6 +67,8 @@ class Claim:
     run: Callable[[str, int, Settings], Values] | None = None
     run_all: Callable[[int, Settings], dict[str, Values]] | None = None
     timing_sensitive: bool = False  # true if it measures time: nothing else should then run on the machine
+    # True if each round is judged by itself. Then another kind of machine may measure another round.
+    rounds_apart: bool = False
     partial: bool = False  # true if `picture` can draw some variants while others have no runs
     seeds_to_choose: Mapping[str, int] = field(
         default_factory=dict

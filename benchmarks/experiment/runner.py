@@ -50,6 +50,11 @@ class Series:
         return min((len(values) for variant, values in runs.items() if variant not in few), default=0)
 
     @property
+    def whole_rounds(self) -> set[int]:
+        """The seeds of which every variant has a result."""
+        return set.intersection(*({file["seed"] for file in files} for files in self.files.values()))
+
+    @property
     def provisional(self) -> str:
         """A few words that say why the verdict is provisional; empty if it is final."""
         if self.seeds < self.claim.seeds:
@@ -87,7 +92,8 @@ def measure(
     """Measure the results that `folder` lacks, and replace those that do not suffice.
 
     A result does not suffice if its settings are smaller. If the claim measures time, it must also come from this kind
-    of machine. A file appears whole or not at all. `said` is called with a sentence about each run.
+    of machine. This is not asked of a whole round of one kind of machine, if the claim judges each round by itself. A
+    file appears whole or not at all. `said` is called with a sentence about each run.
     """
     todo = list(missing(claim, folder, settings, seeds, variants))
     if old := sum(path.exists() for _, _, path in todo):
@@ -131,37 +137,50 @@ def missing(
     All variants of one seed come before the next seed.
     """
     here = results.kind(results.machine()) if claim.timing_sensitive else None
+    whole = saved(claim, folder).whole_rounds if claim.rounds_apart else set()
     for number, seed in enumerate(seeds):
+        kind = None if seed in whole else here
         for variant in variants:
             path = folder / f"{variant}-{seed}.json"
             if variant in claim.seeds_to_choose and number >= claim.seeds_to_choose[variant]:
                 continue
-            if not path.exists() or not _usable(json.loads(path.read_text()), settings, here):
+            if not path.exists() or not _usable(json.loads(path.read_text()), settings, kind):
                 yield variant, seed, path
 
 
-def _usable(file: dict, settings: Settings, here: tuple[object, ...] | None) -> bool:
-    """Whether a result's settings are large enough, and it comes from the kind of machine `here`.
+def _usable(file: dict, settings: Settings, kind: tuple[object, ...] | None) -> bool:
+    """Whether a result's settings are large enough, and it comes from this kind of machine.
 
-    Any machine will do if `here` is None.
+    Any machine will do if `kind` is None.
     """
-    return not below(file["settings"], settings) and here in (None, results.kind(file["machine"]))
+    return not below(file["settings"], settings) and kind in (None, results.kind(file["machine"]))
 
 
 def saved(claim: Claim, folder: Path | None = None) -> Series:
     """The committed results of a claim, or those in another folder.
 
-    If the claim measures time, only results from one kind of machine count: the kind with the most results.
+    If the claim measures time, only results from one kind of machine count: the kind with the most results. If the
+    claim judges each round by itself, this is the kind with the most results of the round.
     """
     folder = folder or results.RESULTS / claim.id
     files = {variant: _read(folder, variant) for variant in claim.variants}
-    if claim.timing_sensitive:
-        kinds = Counter(results.kind(file["machine"]) for found in files.values() for file in found)
-        most = max(kinds, key=kinds.get, default=None)
-        files = {
-            variant: [one for one in found if results.kind(one["machine"]) == most] for variant, found in files.items()
-        }
-    return Series(claim, files)
+    return Series(claim, _of_one_kind(files, claim.rounds_apart) if claim.timing_sensitive else files)
+
+
+def _of_one_kind(files: dict[str, list[dict]], rounds_apart: bool) -> dict[str, list[dict]]:
+    """The results that come from the most frequent kind of machine, of each round or of all rounds."""
+
+    def group(file: dict) -> int | None:
+        return file["seed"] if rounds_apart else None
+
+    counts: dict[int | None, Counter] = {}
+    for file in itertools.chain.from_iterable(files.values()):
+        counts.setdefault(group(file), Counter())[results.kind(file["machine"])] += 1
+    most = {of: kinds.most_common(1)[0][0] for of, kinds in counts.items()}
+    return {
+        variant: [file for file in found if results.kind(file["machine"]) == most[group(file)]]
+        for variant, found in files.items()
+    }
 
 
 def _read(folder: Path, variant: str) -> list[dict]:
