@@ -26,7 +26,8 @@ from benchmarks.claims.lesson_06 import c30_ghost_batch_norm as c30
 from benchmarks.claims.lesson_06 import c31_warmup as c31
 from benchmarks.claims.lesson_07 import c32_techniques as c32
 from benchmarks.experiment.intervals import Difference, paired
-from benchmarks.speed.comparisons import links
+from benchmarks.speed import equal_time
+from benchmarks.speed.comparisons import links, savings
 from cifar.data import augment
 from grader.common.atomic_write import write_whole
 from grader.notebooks.build import SOLUTIONS, lessons
@@ -41,7 +42,6 @@ from lessons.numbers import (
     least_loss,
     mean,
     simple_predictions,
-    speeds_alone,
     time_ahead,
     values,
 )
@@ -300,16 +300,35 @@ SENTENCES = (
         lambda: all(np.median(links.gains(runs("links"), f"2x2-{rate}-16", "stock")) < 0.95 for rate in links.RATES),
     ),
     Sentence(
+        LESSON_10, "DDP gains most in between, where the exchange takes about as long as the backward pass.",
+        lambda: _gain("ddp", "500mbit") > 1.1 and _gain("ddp", "500mbit") > max(_gain("ddp"), _gain("ddp", "50mbit")),
+    ),
+    Sentence(
         LESSON_10, "no other way that exchanges the gradient after every batch of this size is much faster.",
         lambda: max(_gain(way) for way in ("stock", "each", "parts", "fp16", "ddp", "powersgd", "topk")) < 1.1,
     ),
     Sentence(
-        LESSON_10, "So an update of 64 images takes about 90 ms.",
-        lambda: abs(64 / np.median(speeds_alone()) - 0.09) < 0.005,
+        LESSON_10, "For the other ways, no difference is seen.",
+        lambda: savings.cost(runs("savings"), "diloco").high < 0
+        and not any(savings.cost(runs("savings"), way).seen for way in ("fp16", "powersgd", "topk", "local")),
     ),
     Sentence(
-        LESSON_10, "The model is too good for the way that begins earlier",
-        lambda: all(simple > measured for way, simple, measured in simple_predictions() if way == "earlier"),
+        LESSON_10, "The largest one is that of top-k",
+        lambda: min(_cost(way) for way in ("fp16", "powersgd", "local")) > _cost("topk"),
+    ),
+    Sentence(
+        LESSON_10, "On the slow link, time decides. Top-k has trained all its epochs",
+        lambda: min(savings.WAYS, key=_seconds_of_an_epoch) == "topk"
+        and min(_after_equal_time(way) for way in ("topk", "powersgd", "local"))
+        > _after_equal_time(savings.EXACT) + 0.08,
+    ),
+    Sentence(
+        LESSON_10, "it is still in its third epoch.",
+        lambda: 2 < 6 * _seconds_of_an_epoch("topk") / _seconds_of_an_epoch(savings.EXACT) < 3,
+    ),
+    Sentence(
+        LESSON_10, "the model is too good for the way that begins earlier",
+        lambda: _always_too_good() == {"earlier"},
     ),
     Sentence(
         LESSON_10, "the plain way loses most of the speed. Top-k and PowerSGD keep most of it.",
@@ -339,9 +358,30 @@ def _kept(way: str) -> float:
     return float(np.median(links.gains(runs("links"), "2x2-100mbit-16", way, "alone")))
 
 
-def _gain(way: str) -> float:
-    """A way's speed divided by the plain way's, at 10 Gbit/s."""
-    return float(np.median(links.gains(runs("links"), "2x2-10gbit-16", way, "group")))
+def _gain(way: str, rate: str = "10gbit") -> float:
+    """A way's speed divided by the plain way's, over links of this rate: 2 hosts with 2 workers, 16 images."""
+    return float(np.median(links.gains(runs("links"), f"2x2-{rate}-16", way, "group")))
+
+
+def _always_too_good() -> set[str]:
+    """The ways whose predictions in lesson 10 are too good on all links of 500 Mbit/s or less."""
+    slow = [(way, simple > found) for rate, way, simple, found in simple_predictions() if rate <= 500e6]
+    return {way for way, _ in slow} - {way for way, too_good in slow if not too_good}
+
+
+def _cost(way: str) -> float:
+    """By how much a way is less accurate in `savings` than the exact one, as a negative number."""
+    return savings.cost(runs("savings"), way).mean
+
+
+def _seconds_of_an_epoch(way: str) -> float:
+    """The seconds of an epoch of `savings` over links of 100 Mbit/s."""
+    return equal_time.epoch_seconds(runs("links"), "100mbit", way)
+
+
+def _after_equal_time(way: str) -> float:
+    """The mean accuracy in `savings` after the time in which top-k trains all epochs over links of 100 Mbit/s."""
+    return float(np.mean(equal_time.accuracies(runs("savings"), runs("links"), "100mbit", way)))
 
 
 def _seen(name: str, sign: int) -> bool:

@@ -263,8 +263,8 @@ compare("top_k", my_guess)
 # can reach is the grey band. On a fast link, the plain way reaches it as well.
 #
 # (The band is wide, although a link should not matter to workers that exchange nothing. Other programs were busy at
-# times, and there is one run of each kind. The fastest of these workers are {{links_spread}} times as fast as the
-# slowest. So believe only ways that differ by more than that.)
+# times. A point is the median of {{links_rounds}} rounds, each on another computer. The fastest of these workers are
+# {{links_spread}} times as fast as the slowest. So believe only ways that differ by more than that.)
 #
 # ### Three answers
 #
@@ -279,7 +279,8 @@ show_family("begin earlier")
 
 # %% [markdown]
 # **To begin earlier changes little on slow links.** Only a small part of the exchange can hide behind the backward
-# pass. Stock Horovod exchanges after each batch, too, and it is slower on all links. Its background threads take
+# pass. On the fastest link there is hardly anything to hide. DDP gains most in between, where the exchange takes about
+# as long as the backward pass. Stock Horovod exchanges after each batch, too, and it is slower on all links. Its background threads take
 # time from the cores that compute. (With GPUs, the processor has time for these threads. So leave the overlap of DDP on
 # there.)
 #
@@ -344,6 +345,33 @@ result = saved("links", verdict=False, figure=False)
 # | larger batch, several batches | most of the exchanges | the global batch grows: notebooks 05 and 06 |
 # | local updates | most of the exchanges | the weights differ until they are averaged, which may cost accuracy |
 #
+# The last three rows may cost accuracy. Do they? In a second experiment, four workers trained the same small ResNet on
+# {{savings_images}} images for {{savings_epochs}} epochs. **DiLoCo** (Douillard and others 2023, arXiv:2311.08105) is
+# another kind of local updates. It takes the way from the old weights to the mean of the workers' weights as if it were
+# a gradient, and makes a step with momentum.
+#
+# **Guess:** which ways end with a lower accuracy? And which way is ahead after one minute on a link of 100 Mbit/s?
+#
+# **What to look at:** a point is the end of an epoch. The last points say what a way costs after equal epochs. A line
+# that ends earlier needs less time.
+
+# %%
+from lessons.cells.plots.link_speeds import show_training
+
+show_training(("10gbit", "100mbit"))
+
+# %% [markdown]
+# After {{savings_epochs}} epochs, the plain way has {{savings_group}} %. DiLoCo ends {{savings_diloco_cost}} points
+# lower. (Its constants are those of its paper, where workers exchange after 500 updates. We did not tune them for 8.)
+# For the other ways, no difference is seen. The seeds of one way differ by several points, so a small cost would not
+# show. The largest one is that of top-k: in the mean, it ends {{savings_topk_cost}} points lower.
+#
+# On the slow link, time decides. Top-k has trained all its epochs after {{savings_seconds}} seconds, and has
+# {{savings_topk_time}} %. At this time PowerSGD has {{savings_powersgd_time}} %, and 8 local updates have
+# {{savings_local_time}} %. The plain way has {{savings_group_time}} %: it is still in its third epoch. So a gradient that
+# is only approximate can be better than an exact one that comes late. (A number is the mean of {{savings_seeds}} seeds,
+# with the standard deviation after ±.)
+#
 # ### Predict the figure
 #
 # Can you predict these speeds? Write a function for four of the ways: the plain one, to begin earlier, float16, and one
@@ -371,35 +399,38 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 # Take the numbers from what you know:
 #
 # - By the grey band, four workers with 16 images each make about {{links_alone}} images/s without an exchange. So an
-#   update of 64 images takes about 90 ms. Say that two thirds of this are the backward pass.
+#   update of 64 images takes about {{links_update}} ms. Say that two thirds of this are the backward pass.
 # - In a ring of four, each worker sends 1.5 times the bytes of the gradient, in six messages (notebook 09). Worker 1
 #   sends them to worker 2 on the other host, and worker 3 sends them to worker 0. So each host sends 1.5 times the
 #   gradient over its link. This network, a small ResNet-9, has a gradient of {{links_gradient}} MB.
 # - Say that a message takes 50 microseconds on its way.
 #
 # No number is fitted to the speeds of these ways. **Guess:** for which way will the prediction be too good on all
-# links?
+# links of 500 Mbit/s or less?
 
 # %%
+from benchmarks.speed.comparisons.links import seconds_alone
 from lessons.cells.plots.link_speeds import show_predictions
 
-forward, backward, latency = 0.03, 0.06, 6 * 50e-6  # seconds
+computing = seconds_alone(result.runs)  # of an update without an exchange
+forward, backward, latency = computing / 3, 2 * computing / 3, 6 * 50e-6  # seconds
 show_predictions(result.runs, batch_time, forward, backward, latency)
 
 # %% [markdown]
 # <details><summary>From which rate of the link on is the plain way within 10 % of float16? Use your formula.</summary>
 #
-# The plain way takes $0.09 + s$ seconds, and float16 takes $0.09 + s/2$, if sending takes $s$ (and messages nothing).
-# They differ by 10 % where $s/2 = 0.1 \cdot (0.09 + s/2)$, so $s$ is 20 ms. A worker sends 1.5 times
-# {{links_gradient}} MB. That is 0.02 seconds at about 1,000 Mbit/s.
+# Say that computing takes $c$ seconds, sending takes $s$, and messages take nothing. Then the plain way takes $c + s$,
+# and float16 takes $c + s/2$. They differ by 10 % where $s/2 = 0.1 \cdot (c + s/2)$, so $s = 2c/9$. With $c$ =
+# {{links_update}} ms, $s$ is {{links_even}} ms. In this time a worker sends 1.5 times {{links_gradient}} MB if the link
+# carries about {{links_even_rate}} Mbit/s.
 #
 # </details>
 #
-# The model is too good for the way that begins earlier. The exchange needs processor time, too. And its last part can
-# begin only when the last gradient is there. Half of the predictions for the other three ways are within
-# {{simple_error}} % of the measured speed. More cannot be expected beside such noise. The page `docs/where_it_pays.md`
-# has a model for all ways, numbers of hosts and batches, with errors like these. It says from which rate of the link
-# each technique begins to win.
+# On these links, the model is too good for the way that begins earlier. The exchange needs processor time, too. And its
+# last part can begin only when the last gradient is there. Half of the predictions for the other three ways are within
+# {{simple_error}} % of the measured speed. The page `docs/where_it_pays.md` has a model for all ways, numbers of hosts
+# and batches. Half of its predictions are within {{links_error}} %. It says from which rate of the link each technique
+# begins to win.
 #
 # ### What do you advise?
 #

@@ -105,25 +105,21 @@ def exchanges(forward: float, backward: float, whole: float, start: float, bucke
     return found
 
 
-def fit(
-    computed: Iterable[tuple[Setting, float]], exchanged: Iterable[tuple[Setting, float]], size: float
-) -> CostModel:
-    """Fit the model.
+def fit(measured: Iterable[tuple[Setting, float, float]], size: float) -> CostModel:
+    """Fit the model to settings, each with the seconds of an update without exchange, and of one with all gradients.
 
-    `computed` has the seconds of updates without exchange, with two batches or more for each number of workers.
-    `exchanged` has the seconds of updates with all gradients in one group. `size` is the bytes of the gradients. The
-    constants minimise the squares of the relative errors, and none is negative.
+    There are two batches or more for each number of workers. `size` is the bytes of the gradients. The constants
+    minimise the squares of the relative errors, and none is negative. What an exchange takes is the difference of the
+    two times of a setting. So a machine that is slower for a while does not look like a slow exchange.
     """
     found: dict[int, list[tuple[int, float]]] = {}
-    for setting, seconds in computed:
-        found.setdefault(setting.workers, []).append((setting.batch, seconds))
-    computing = {workers: fit_computing(*zip(*rows, strict=True)) for workers, rows in found.items()}
     rows, exchanges, updates = [], [], []
-    for setting, seconds in exchanged:
-        fixed, each = computing[setting.workers]
+    for setting, alone, seconds in measured:
+        found.setdefault(setting.workers, []).append((setting.batch, alone))
         rows.append(_terms(setting, *traffic(setting.workers, size)))
-        exchanges.append(seconds - fixed - each * setting.batch)
+        exchanges.append(seconds - alone)
         updates.append(seconds)
+    computing = {workers: fit_computing(*zip(*pairs, strict=True)) for workers, pairs in found.items()}
     return CostModel(computing, *fit_constants(rows, exchanges, updates))
 
 

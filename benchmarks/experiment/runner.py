@@ -68,10 +68,18 @@ class Series:
 
     @property
     def machine(self) -> str:
-        """The description of the machine that measured the newest result; empty if there is no result."""
-        if not (files := [file for files in self.files.values() for file in files]):
-            return ""
-        return results.described(max((file["machine"] for file in files), key=lambda machine: machine["date"]))
+        """The description of the machine that measured the newest result; empty if there is no result.
+
+        If the rounds may come from different machines, there is a description for each round.
+        """
+        newest: dict[int | None, dict] = {}
+        for file in sorted(
+            itertools.chain.from_iterable(self.files.values()), key=lambda file: file["machine"]["date"]
+        ):
+            newest[file["seed"] if self.claim.rounds_apart else None] = file["machine"]
+        shown = self.claim.rounds_apart and len(newest) > 1
+        told = {seed: results.described(machine) for seed, machine in newest.items()}
+        return "; ".join(f"round {seed + 1}: {told[seed]}" if shown else told[seed] for seed in sorted(told))
 
     @property
     def verdict(self) -> Verdict | None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from benchmarks.cost_models.cost_model import CostModel
 from benchmarks.experiment.claim import Runs
 from benchmarks.speed.comparisons import links
 from cluster.network import bits_per_second
@@ -52,10 +53,13 @@ def _between(seconds: np.ndarray) -> np.ndarray:
     return np.interp(1 / GRID, 1 / RATES, seconds)
 
 
-def predicted(runs: Runs, layout: str, batch: int, way: str) -> Band | None:
-    """The band in which the model says that a way pays."""
+def predicted(runs: Runs, layout: str, batch: int, way: str) -> list[Band | None]:
+    """The band in which the model says that a way pays, for each round."""
+    return [_predicted(links.model(of_round), layout, batch, way) for of_round in links.rounds(runs)]
+
+
+def _predicted(made: CostModel, layout: str, batch: int, way: str) -> Band | None:
     hosts, each = links.LAYOUTS[layout]
-    made = links.model(runs)
     settings = [links.Setting(hosts * each, hosts, rate, batch) for rate in GRID]
     speeds = {one: np.array([links.speed(made, setting, one) for setting in settings]) for one in (way, PLAIN)}
     return band(speeds[way] / speeds[PLAIN])

@@ -17,22 +17,21 @@ from benchmarks.cost_models.published import Measurement
 from benchmarks.experiment.claim import Picture, Runs
 from benchmarks.experiment.plots import GREY, axes, styled
 from benchmarks.experiment.runner import Series
-from benchmarks.speed import crossings
+from benchmarks.speed import crossings, equal_time
 from benchmarks.speed.comparisons import links, one_core_each
 from benchmarks.speed.tables import Table
-from cluster.network import bits_per_second
 from grader.common.atomic_write import write_whole
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE, PICTURE = DOCS / "where_it_pays.md", DOCS / "published_clusters.svg"
-NEEDED = ("links", "cores")  # the comparisons whose results the page shows
+NEEDED = ("links", "savings", "cores")  # the comparisons whose results the page shows
 COMPARED = [way for way in links.WAYS if way not in ("alone", crossings.PLAIN)]
 SHOWN = "2x2"  # the layout whose speeds are shown: two hosts with two workers each
 AIM = 0.20  # how far a prediction may be from what others have published
 
 
 def write(saved: dict[str, Series]) -> None:
-    """Write the page and its picture from the saved results of the comparisons `links` and `cores`."""
+    """Write the page and its picture from the saved results of the comparisons in NEEDED."""
     PICTURE.write_text(svg(), encoding="utf-8")
     write_whole(PAGE, text(saved))
 
@@ -42,12 +41,14 @@ def text(saved: dict[str, Series]) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    runs, found = saved["links"].runs, list(published.measurements())
+    runs, trained, found = saved["links"].runs, saved["savings"].runs, list(published.measurements())
     layouts = [_layout(runs, layout) for layout in crossings.BETWEEN_HOSTS]
     return environment.get_template("where_it_pays.md.jinja").render(
         saved=saved, worth=f"{100 * (crossings.WORTH - 1):.0f} %", layouts=layouts,
         speeds={batch: markdown(speeds(runs, batch)) for batch in links.BATCHES}, errors=markdown(errors(runs)),
-        verdict=links.judge(runs).sentence, cores=markdown(one_core_each.table(saved["cores"].runs)),
+        verdict=links.judge(runs).sentence, costs=markdown(equal_time.costs(trained)),
+        equal_time=markdown(equal_time.after_equal_time(trained, runs)),
+        cores=markdown(one_core_each.table(saved["cores"].runs)),
         sources=[_source(name, found) for name in published.SOURCES], clusters=summary(found),
         constants=markdown(constants()), aim=f"{100 * AIM:.0f} %",
     )  # fmt: skip
@@ -59,23 +60,21 @@ def markdown(table: Table) -> str:
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _layout(runs: Runs, layout: str) -> dict[str, str | int]:
+def _layout(runs: Runs, layout: str) -> dict:
     hosts, each = links.LAYOUTS[layout]
-    return {"hosts": hosts, "workers": hosts * each, "table": markdown(begins(runs, layout))}
+    tables = {batch: markdown(begins(runs, layout, batch)) for batch in links.BATCHES}
+    return {"hosts": hosts, "workers": hosts * each, "tables": tables}
 
 
-def begins(runs: Runs, layout: str) -> Table:
-    """The rates below which each way pays, measured and predicted, for each batch."""
-    heads = ["way", *(f"{batch} images, {kind}" for batch in links.BATCHES for kind in ("measured", "predicted"))]
+def begins(runs: Runs, layout: str, batch: int) -> Table:
+    """The rates below which each way pays, measured and predicted, with so many images for each worker."""
     rows = []
     for way in COMPARED:
-        cells = []
-        for batch in links.BATCHES:
-            cells.append(crossings.told(crossings.measured(runs, layout, batch, way)))
-            known = way in links.PREDICTED_WAYS
-            cells.append(crossings.told([crossings.predicted(runs, layout, batch, way)]) if known else "-")
-        rows.append((links.WAYS[way], *cells))
-    return Table(tuple(heads), rows)
+        known = way in links.PREDICTED_WAYS
+        found = crossings.told(crossings.measured(runs, layout, batch, way))
+        predicted = crossings.told(crossings.predicted(runs, layout, batch, way)) if known else "-"
+        rows.append((links.WAYS[way], found, predicted))
+    return Table(("way", "measured", "predicted"), rows)
 
 
 def speeds(runs: Runs, batch: int) -> Table:
@@ -87,23 +86,24 @@ def speeds(runs: Runs, batch: int) -> Table:
         )
         for way in links.WAYS
     ]
-    return Table(("way", *(_rate(rate) for rate in links.RATES)), rows)
-
-
-def _rate(rate: str) -> str:
-    megabits = bits_per_second(rate) / 1e6
-    return f"{megabits / 1000:.0f} Gbit/s" if megabits >= 1000 else f"{megabits:.0f} Mbit/s"
+    return Table(("way", *(links.in_words(rate) for rate in links.RATES)), rows)
 
 
 def errors(runs: Runs) -> Table:
     """How far the model's predictions are from what was measured, where it was not fitted."""
     found = {links.WAYS[way]: np.abs(links.errors(runs, way)) for way in links.PREDICTED_WAYS}
-    found["all ways"] = np.concatenate(list(found.values()))
+    known = {links.WAYS[way]: np.abs(links.errors(runs, way, alone_known=True)) for way in links.PREDICTED_WAYS}
+    for of in (found, known):
+        of["all ways"] = np.concatenate(list(of.values()))
     rows = [
-        (name, f"{100 * np.median(of):.0f} %", f"{100 * np.quantile(of, 0.9):.0f} %", f"{100 * of.max():.0f} %")
-        for name, of in found.items()
+        (
+            name,
+            *(f"{100 * of:.0f} %" for of in (np.median(off), np.quantile(off, 0.9), off.max(), np.median(known[name]))),
+        )
+        for name, off in found.items()
     ]
-    return Table(("way", "median error", "nine of ten are below", "largest"), rows)
+    heads = "way", "median error", "nine of ten are below", "largest", "median error, speed alone known"
+    return Table(heads, rows)
 
 
 def _source(name: str, found: list[Measurement]) -> dict[str, str]:

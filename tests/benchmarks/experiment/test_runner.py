@@ -79,6 +79,22 @@ def test_what_is_smaller_or_timed_on_another_machine_is_measured_anew(tmp_path, 
     assert found.provisional == "" and found.machine.startswith("99 cores of ") and len(heard) == 11
 
 
+def test_a_whole_round_of_another_machine_counts_if_each_round_is_judged_by_itself(tmp_path, monkeypatch):
+    heard, apart = [], dataclasses.replace(CLAIM, timing_sensitive=True, rounds_apart=True)
+    measure = functools.partial(runner.measure, apart, tmp_path, CLAIM.settings, said=heard.append)
+    measure(range(1), CLAIM.variants)
+    measure(range(2), CLAIM.variants[:1])  # the second round is begun here
+    here = results.machine()
+    monkeypatch.setattr(results, "machine", lambda: here | {"cores": 99, "gpu": None})
+    assert runner.saved(apart, tmp_path).whole_rounds == {0}
+    measure(range(2), CLAIM.variants)
+    assert len(heard) == 3 + 1 + 2 and "1 of its results" in heard[3]
+    found = runner.saved(apart, tmp_path)
+    assert found.provisional == "" and found.whole_rounds == {0, 1}
+    first, second = found.machine.split("; ")
+    assert first.startswith("round 1: ") and second.startswith("round 2: 99 cores of ")
+
+
 def test_variants_with_a_shared_launch_are_measured_once_per_seed(tmp_path):
     calls = []
 

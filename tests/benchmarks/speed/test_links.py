@@ -75,6 +75,15 @@ def test_the_model_is_judged_by_its_errors_where_it_was_not_fitted(slower: float
     looked_at(links.CLAIM, links, made)
 
 
+def test_a_machine_that_is_slower_for_a_while_is_no_error_if_the_speed_alone_is_known():
+    made = runs()
+    slow = next(variant for variant in made if not links.is_fitted(variant))
+    found = made[slow][0]["images_per_s"]
+    made[slow][0] = {"images_per_s": {way: [speeds[0] / 2] for way, speeds in found.items()}}
+    assert links.errors(made, "large")[0, 0] > 0.5
+    assert abs(links.errors(made, "large", alone_known=True)[0, 0]) < 0.5 * links.errors(made, "large")[0, 0]
+
+
 def test_every_way_trains_on_real_workers():
     found = links.run("1x2-10gbit-16", 0, {"batches": 8, "rounds": 1})["images_per_s"]
     assert set(found) == set(links.WAYS)
