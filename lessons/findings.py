@@ -324,7 +324,7 @@ SENTENCES = (
         lambda: 2 < 6 * _seconds_of_an_epoch("topk") / _seconds_of_an_epoch(savings.EXACT) < 3,
     ),
     Sentence(
-        LESSON_10, "the model is too good for the way that begins earlier",
+        LESSON_10, "On links of 200 Mbit/s or less, the model is too good for the way that begins earlier.",
         lambda: _always_too_good() == {"earlier"},
     ),
     Sentence(
@@ -361,8 +361,8 @@ def _gain(way: str, rate: str = "10gbit") -> float:
 
 
 def _always_too_good() -> set[str]:
-    """The ways whose predictions in lesson 10 are too good on all links of 500 Mbit/s or less."""
-    slow = [(way, simple > found) for rate, way, simple, found in simple_predictions() if rate <= 500e6]
+    """The ways whose predictions in lesson 10 are too good on all links of 200 Mbit/s or less."""
+    slow = [(way, simple > found) for rate, way, simple, found in simple_predictions() if rate <= 200e6]
     return {way for way, _ in slow} - {way for way, too_good in slow if not too_good}
 
 

@@ -263,8 +263,8 @@ compare("top_k", my_guess)
 # can reach is the grey band. On a fast link, the plain way reaches it as well.
 #
 # (The band is wide, although a link should not matter to workers that exchange nothing. Other programs were busy at
-# times. A point is the median of {{links_rounds}} rounds, each on another computer. The fastest of these workers are
-# {{links_spread}} times as fast as the slowest. So believe only ways that differ by more than that.)
+# times. A point is the median of {{links_rounds}} rounds. The fastest of these workers are {{links_spread}} times as
+# fast as the slowest. So believe only ways that differ by more than that.)
 #
 # ### Three answers
 #
@@ -280,9 +280,9 @@ show_family("begin earlier")
 # %% [markdown]
 # **To begin earlier changes little on slow links.** Only a small part of the exchange can hide behind the backward
 # pass. On the fastest link there is hardly anything to hide. DDP gains most in between, where the exchange takes about
-# as long as the backward pass. Stock Horovod exchanges after each batch, too, and it is slower on all links. Its background threads take
-# time from the cores that compute. (With GPUs, the processor has time for these threads. So leave the overlap of DDP on
-# there.)
+# as long as the backward pass. Stock Horovod exchanges after each batch, too, and it is slower on all links. Its
+# background threads take time from the cores that compute. (With GPUs, the processor has time for these threads. So
+# leave the overlap of DDP on there.)
 #
 # **Fewer bytes.** *float16* sends half of the bytes. In *the largest 1 %* (**top-k**), each worker sends only its
 # largest values. *PowerSGD* replaces a large matrix of gradients by the product of a narrow and a wide one, and sends
@@ -426,8 +426,8 @@ show_predictions(result.runs, batch_time, forward, backward, latency)
 #
 # </details>
 #
-# On these links, the model is too good for the way that begins earlier. The exchange needs processor time, too. And its
-# last part can begin only when the last gradient is there. Half of the predictions for the other three ways are within
+# On links of 200 Mbit/s or less, the model is too good for the way that begins earlier. The exchange needs processor
+# time, too. And its last part can begin only when the last gradient is there. Half of the predictions for the other three ways are within
 # {{simple_error}} % of the measured speed. The page `docs/where_it_pays.md` has a model for all ways, numbers of hosts
 # and batches. Half of its predictions are within {{links_error}} %. It says from which rate of the link each technique
 # begins to win.

@@ -161,7 +161,7 @@ my_guess = None  # a number of per cent, such as 10
 from benchmarks.speed import where_it_pays
 from lessons import compare, show
 
-picture = where_it_pays.picture()
+picture = where_it_pays.clusters()
 show(picture.figure, picture.alt, picture.caption)
 compare("clusters", my_guess)
 

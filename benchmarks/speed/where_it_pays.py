@@ -17,23 +17,29 @@ from benchmarks.cost_models.published import Measurement
 from benchmarks.experiment.claim import Picture, Runs
 from benchmarks.experiment.plots import GREY, axes, styled
 from benchmarks.experiment.runner import Series
-from benchmarks.speed import crossings, equal_time
+from benchmarks.speed import crossings, equal_time, gains_by_link
 from benchmarks.speed.comparisons import links, one_core_each
 from benchmarks.speed.tables import Table
 from grader.common.atomic_write import write_whole
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE, PICTURE = DOCS / "where_it_pays.md", DOCS / "published_clusters.svg"
+PAGE = DOCS / "where_it_pays.md"
 NEEDED = ("links", "savings", "cores")  # the comparisons whose results the page shows
 COMPARED = [way for way in links.WAYS if way not in ("alone", crossings.PLAIN)]
-SHOWN = "2x2"  # the layout whose speeds are shown: two hosts with two workers each
 AIM = 0.20  # how far a prediction may be from what others have published
 
 
 def write(saved: dict[str, Series]) -> None:
-    """Write the page and its picture from the saved results of the comparisons in NEEDED."""
-    PICTURE.write_text(svg(), encoding="utf-8")
+    """Write the page and its pictures from the saved results of the comparisons in NEEDED."""
+    for name, drawn in pictures(saved).items():
+        write_whole(DOCS / f"{name}.svg", svg(drawn))
     write_whole(PAGE, text(saved))
+
+
+def pictures(saved: dict[str, Series]) -> dict[str, Picture]:
+    """The pictures of the page, by the name of their file."""
+    with styled():
+        return {"gains_by_link": gains_by_link.picture(saved["links"].runs), "published_clusters": clusters()}
 
 
 def text(saved: dict[str, Series]) -> str:
@@ -44,7 +50,7 @@ def text(saved: dict[str, Series]) -> str:
     runs, trained, found = saved["links"].runs, saved["savings"].runs, list(published.measurements())
     layouts = [_layout(runs, layout) for layout in crossings.BETWEEN_HOSTS]
     return environment.get_template("where_it_pays.md.jinja").render(
-        saved=saved, worth=f"{100 * (crossings.WORTH - 1):.0f} %", layouts=layouts,
+        saved=saved, gains=gains_by_link.picture(runs), worth=f"{100 * (crossings.WORTH - 1):.0f} %", layouts=layouts,
         speeds={batch: markdown(speeds(runs, batch)) for batch in links.BATCHES}, errors=markdown(errors(runs)),
         verdict=links.judge(runs).sentence, costs=markdown(equal_time.costs(trained)),
         equal_time=markdown(equal_time.after_equal_time(trained, runs)),
@@ -78,11 +84,11 @@ def begins(runs: Runs, layout: str, batch: int) -> Table:
 
 
 def speeds(runs: Runs, batch: int) -> Table:
-    """The images/s of each way at each rate, for the layout SHOWN."""
+    """The images/s of each way at each rate, for the layout `links.SHOWN`."""
     rows = [
         (
             links.WAYS[way],
-            *(f"{np.median(links.speeds(runs, f'{SHOWN}-{rate}-{batch}', way)):,.0f}" for rate in links.RATES),
+            *(f"{np.median(links.speeds(runs, f'{links.SHOWN}-{rate}-{batch}', way)):,.0f}" for rate in links.RATES),
         )
         for way in links.WAYS
     ]
@@ -149,7 +155,7 @@ def constants() -> Table:
     return Table(("constant", "value", "source"), rows)
 
 
-def picture() -> Picture:
+def clusters() -> Picture:
     """Predicted over published efficiency, a mark for each measurement."""
     figure, ax = axes("published efficiency (%)", "predicted efficiency (%)", size=(6.0, 4.6))
     ax.plot([55, 100], [55, 100], "-", color=GREY, marker="", linewidth=1)
@@ -174,11 +180,11 @@ def picture() -> Picture:
     )
 
 
-def svg() -> str:
-    """The picture as SVG, the same text each time."""
+def svg(picture: Picture) -> str:
+    """A picture as SVG, the same text each time."""
     from matplotlib import rc_context
 
     file = io.StringIO()
     with styled(), rc_context({"svg.hashsalt": "course"}):
-        picture().figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+        picture.figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines()) + "\n"
