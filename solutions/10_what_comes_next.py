@@ -346,14 +346,14 @@ result = saved("links", verdict=False, figure=False)
 # | local updates | most of the exchanges | the weights differ until they are averaged, which may cost accuracy |
 #
 # Do they cost accuracy? In a second experiment, four workers trained the same small ResNet on {{savings_images}} images
-# for {{savings_epochs}} epochs, with the plain way, with those that send fewer bytes, and with local updates. **DiLoCo** (Douillard and others 2023, arXiv:2311.08105) is
-# another kind of local updates. It takes the way from the old weights to the mean of the workers' weights as if it were
-# a gradient, and makes a step with momentum.
+# for {{savings_epochs}} epochs. They used the plain way, the ways that send fewer bytes, and local updates. **DiLoCo**
+# (Douillard and others 2023, arXiv:2311.08105) is another kind of local updates. It takes the difference between the old
+# weights and the mean of the workers' weights as if it were a gradient, and makes a step with momentum.
 #
 # **Guess:** which ways end with a lower accuracy? And which way is ahead after one minute on a link of 100 Mbit/s?
 #
-# **What to look at:** *one group* is the plain way again. A point is the end of an epoch. The last points say what a way costs after equal epochs. A line
-# that ends earlier needs less time.
+# **What to look at:** *one group* is the plain way again. A point is the end of an epoch. The last points say what a way
+# costs after equal epochs. A line that ends earlier needs less time.
 
 # %%
 from lessons.cells.plots.link_speeds import show_training
@@ -370,7 +370,7 @@ show_training(("10gbit", "100mbit"))
 # {{savings_topk_time}} %. At this time PowerSGD has {{savings_powersgd_time}} %, and 8 local updates have
 # {{savings_local_time}} %. The plain way has {{savings_group_time}} %: it is still in its third epoch. So a gradient that
 # is only approximate can be better than an exact one that comes late. (A number is the mean of {{savings_seeds}} seeds,
-# with the standard deviation after ±.)
+# with the standard deviation after ±. Where a line has no point at this time, it is read between two points.)
 #
 # ### Predict the figure
 #
@@ -406,7 +406,7 @@ def batch_time(forward: float, backward: float, latency: float, sending: float, 
 # - Say that a message takes 50 microseconds on its way.
 #
 # No number is fitted to the speeds of these ways. **Guess:** for which way will the prediction be too good on all
-# links of 500 Mbit/s or less?
+# links of 200 Mbit/s or less?
 
 # %%
 from benchmarks.speed.comparisons.links import seconds_alone
