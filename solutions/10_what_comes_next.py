@@ -347,13 +347,13 @@ result = saved("links", verdict=False, figure=False)
 #
 # Do they cost accuracy? In a second experiment, four workers trained the same small ResNet on {{savings_images}} images
 # for {{savings_epochs}} epochs. They used the plain way, the ways that send fewer bytes, and local updates. **DiLoCo**
-# (Douillard and others 2023, arXiv:2311.08105) is another kind of local updates. It takes the difference between the old
-# weights and the mean of the workers' weights as if it were a gradient, and makes a step with momentum.
+# (Douillard and others 2023, arXiv:2311.08105) is another kind of local updates. It takes the difference between the
+# old weights and the mean of the workers' weights as if it were a gradient, and makes a step with momentum.
 #
 # **Guess:** which ways end with a lower accuracy? And which way is ahead after one minute on a link of 100 Mbit/s?
 #
-# **What to look at:** *one group* is the plain way again. A point is the end of an epoch. The last points say what a way
-# costs after equal epochs. A line that ends earlier needs less time.
+# **What to look at:** *one group* is the plain way again. A point is the end of an epoch. The last points say what a
+# way costs after equal epochs. A line that ends earlier needs less time.
 
 # %%
 from lessons.cells.plots.link_speeds import show_training
