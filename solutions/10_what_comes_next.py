@@ -427,10 +427,10 @@ show_predictions(result.runs, batch_time, forward, backward, latency)
 # </details>
 #
 # On links of 200 Mbit/s or less, the model is too good for the way that begins earlier. The exchange needs processor
-# time, too. And its last part can begin only when the last gradient is there. Half of the predictions for the other three ways are within
-# {{simple_error}} % of the measured speed. The page `docs/where_it_pays.md` has a model for all ways, numbers of hosts
-# and batches. Half of its predictions are within {{links_error}} %. It says from which rate of the link each technique
-# begins to win.
+# time, too. And its last part can begin only when the last gradient is there. Half of the predictions for the other
+# three ways are within {{simple_error}} % of the measured speed. The page `docs/where_it_pays.md` has a model for all
+# ways, numbers of hosts and batches. Half of its predictions are within {{links_error}} %. It says from which rate of
+# the link each technique begins to win.
 #
 # ### What do you advise?
 #

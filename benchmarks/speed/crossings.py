@@ -43,7 +43,7 @@ def measured(runs: Runs, layout: str, batch: int, way: str) -> list[Band | None]
 
     Between two measured links, the seconds of an image are taken to be a straight line over the seconds of a bit.
     """
-    names = [f"{layout}-{rate}-{batch}" for rate in links.RATES]
+    names = links.over_rates(layout, batch)
     seconds = {one: np.array([1 / links.speeds(runs, name, one) for name in names]) for one in (way, PLAIN)}
     return [band(_between(plain) / _between(own)) for plain, own in zip(seconds[PLAIN].T, seconds[way].T, strict=True)]
 
@@ -55,14 +55,16 @@ def _between(seconds: np.ndarray) -> np.ndarray:
 
 def predicted(runs: Runs, layout: str, batch: int, way: str) -> list[Band | None]:
     """The band in which the model says that a way pays, for each round."""
-    return [_predicted(links.model(of_round), layout, batch, way) for of_round in links.rounds(runs)]
+    models = [links.model(of_round) for of_round in links.rounds(runs)]
+    return [band(predicted_gains(made, layout, batch, way, GRID)) for made in models]
 
 
-def _predicted(made: CostModel, layout: str, batch: int, way: str) -> Band | None:
+def predicted_gains(made: CostModel, layout: str, batch: int, way: str, rates: np.ndarray) -> np.ndarray:
+    """How many times as fast as the plain way a model says that a way is, for each of the rates (bits per second)."""
     hosts, each = links.LAYOUTS[layout]
-    settings = [links.Setting(hosts * each, hosts, rate, batch) for rate in GRID]
+    settings = [links.Setting(hosts * each, hosts, rate, batch) for rate in rates]
     speeds = {one: np.array([links.speed(made, setting, one) for setting in settings]) for one in (way, PLAIN)}
-    return band(speeds[way] / speeds[PLAIN])
+    return speeds[way] / speeds[PLAIN]
 
 
 def told(bands: Sequence[Band | None]) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 BATCH = min(links.BATCHES)
-SETTINGS = [f"{links.SHOWN}-{rate}-{BATCH}" for rate in links.RATES]
+SETTINGS = links.over_rates(links.SHOWN, BATCH)
 WAYS = [way for way in links.PREDICTED_WAYS if way != crossings.PLAIN]
 FARTHEST = 4.0  # A way that is so many times as fast, or as slow, has the strongest colour.
 DARK = 0.65  # On a field whose colour has more than this share of its full strength, the text is white.
@@ -28,19 +28,16 @@ DARK = 0.65  # On a field whose colour has more than this share of its full stre
 
 def measured(runs: Runs) -> np.ndarray:
     """The gain of each of WAYS in each of SETTINGS, the median of the rounds. The shape is (ways, settings)."""
-    return np.array(
-        [[np.median(links.gains(runs, setting, way, crossings.PLAIN)) for setting in SETTINGS] for way in WAYS]
-    )
+    return np.array([[np.median(links.gains(runs, setting, way)) for setting in SETTINGS] for way in WAYS])
 
 
 def predicted(runs: Runs) -> np.ndarray:
     """The gains that the model predicts, the median of the models of all rounds. The shape is (ways, settings)."""
     models = [links.model(of_round) for of_round in links.rounds(runs)]
-    speeds = {
-        way: np.array([[links.predicted(made, setting, way) for setting in SETTINGS] for made in models])
-        for way in (crossings.PLAIN, *WAYS)
-    }
-    return np.array([np.median(speeds[way] / speeds[crossings.PLAIN], axis=0) for way in WAYS])
+    gains = [
+        [crossings.predicted_gains(made, links.SHOWN, BATCH, way, crossings.RATES) for way in WAYS] for made in models
+    ]
+    return np.median(gains, axis=0)
 
 
 def picture(runs: Runs) -> Picture:

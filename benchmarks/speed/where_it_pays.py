@@ -6,6 +6,7 @@ whose source it names.
 
 import io
 import itertools
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,14 +27,16 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = DOCS / "where_it_pays.md"
 NEEDED = ("links", "savings", "cores")  # the comparisons whose results the page shows
 COMPARED = [way for way in links.WAYS if way not in ("alone", crossings.PLAIN)]
+PAGE_WIDTH = 118  # characters of a line of the page
 AIM = 0.20  # how far a prediction may be from what others have published
 
 
 def write(saved: dict[str, Series]) -> None:
     """Write the page and its pictures from the saved results of the comparisons in NEEDED."""
-    for name, drawn in pictures(saved).items():
-        write_whole(DOCS / f"{name}.svg", svg(drawn))
-    write_whole(PAGE, text(saved))
+    drawn = pictures(saved)
+    for name, picture in drawn.items():
+        write_whole(DOCS / f"{name}.svg", svg(picture))
+    write_whole(PAGE, text(saved, drawn))
 
 
 def pictures(saved: dict[str, Series]) -> dict[str, Picture]:
@@ -42,15 +45,16 @@ def pictures(saved: dict[str, Series]) -> dict[str, Picture]:
         return {"gains_by_link": gains_by_link.picture(saved["links"].runs), "published_clusters": clusters()}
 
 
-def text(saved: dict[str, Series]) -> str:
-    """The page."""
+def text(saved: dict[str, Series], drawn: dict[str, Picture]) -> str:
+    """The page, around its pictures."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    environment.filters["paragraph"] = lambda text: textwrap.fill(text.strip(), PAGE_WIDTH)
     runs, trained, found = saved["links"].runs, saved["savings"].runs, list(published.measurements())
     layouts = [_layout(runs, layout) for layout in crossings.BETWEEN_HOSTS]
     return environment.get_template("where_it_pays.md.jinja").render(
-        saved=saved, gains=gains_by_link.picture(runs), worth=f"{100 * (crossings.WORTH - 1):.0f} %", layouts=layouts,
+        saved=saved, pictures=drawn, worth=f"{100 * (crossings.WORTH - 1):.0f} %", layouts=layouts,
         speeds={batch: markdown(speeds(runs, batch)) for batch in links.BATCHES}, errors=markdown(errors(runs)),
         verdict=links.judge(runs).sentence, costs=markdown(equal_time.costs(trained)),
         equal_time=markdown(equal_time.after_equal_time(trained, runs)),
@@ -85,13 +89,7 @@ def begins(runs: Runs, layout: str, batch: int) -> Table:
 
 def speeds(runs: Runs, batch: int) -> Table:
     """The images/s of each way at each rate, for the layout `links.SHOWN`."""
-    rows = [
-        (
-            links.WAYS[way],
-            *(f"{np.median(links.speeds(runs, f'{links.SHOWN}-{rate}-{batch}', way)):,.0f}" for rate in links.RATES),
-        )
-        for way in links.WAYS
-    ]
+    rows = [(name, *(f"{speed:,.0f}" for speed in links.by_rate(runs, way, batch))) for way, name in links.WAYS.items()]
     return Table(("way", *(links.in_words(rate) for rate in links.RATES)), rows)
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 LAYOUTS = {"1x2": (1, 2), "2x1": (2, 1), "1x4": (1, 4), "2x2": (2, 2), "4x1": (4, 1)}  # hosts, workers on each of them
 RATES = ("10gbit", "1gbit", "500mbit", "200mbit", "100mbit", "50mbit")  # of each host's link, in each direction
 MEGABITS = [bits_per_second(rate) / 1e6 for rate in RATES]  # Mbit/s
-SHOWN = "2x2"  # the layout that the picture shows
+SHOWN = "2x2"  # the layout that the pictures show
 NO_LINK = RATES[0]  # workers of a single host use no link, so one rate is enough for them
 NETWORK = "resnet9"
 BATCHES = (16, 64)  # images per worker
@@ -74,6 +74,11 @@ def variants() -> Iterator[str]:
         for rate in RATES if hosts > 1 else (NO_LINK,):
             for batch in BATCHES:
                 yield f"{layout}-{rate}-{batch}"
+
+
+def over_rates(layout: str, batch: int) -> list[str]:
+    """The variants of several hosts with this layout and batch, one for each of RATES."""
+    return [f"{layout}-{rate}-{batch}" for rate in RATES]
 
 
 def read(variant: str) -> Setting:
@@ -224,9 +229,9 @@ def judge(runs: Runs) -> Verdict:
     return Verdict(word, f"The median error is {middle:.0%}{spread} over all held-out settings; by way: {parts}.")
 
 
-def by_rate(runs: Runs, way: str) -> list[float]:
+def by_rate(runs: Runs, way: str, batch: int = min(BATCHES)) -> list[float]:
     """The images/s of a way on the hosts of the picture, one value for each rate of the links."""
-    return [float(np.median(speeds(runs, f"{SHOWN}-{rate}-{min(BATCHES)}", way))) for rate in RATES]
+    return [float(np.median(speeds(runs, variant, way))) for variant in over_rates(SHOWN, batch)]
 
 
 def seconds_alone(runs: Runs) -> float:
