@@ -350,7 +350,8 @@ result = saved("links", verdict=False, figure=False)
 # (Douillard and others 2023, arXiv:2311.08105) is another kind of local updates. It takes the difference between the
 # old weights and the mean of the workers' weights as if it were a gradient, and makes a step with momentum.
 #
-# **Guess:** which ways end with a lower accuracy? And which way is ahead after one minute on a link of 100 Mbit/s?
+# **Guess:** which ways end with a lower accuracy? And which way is far behind on a link of 100 Mbit/s, when the fastest
+# way has trained all its epochs?
 #
 # **What to look at:** *one group* is the plain way again. A point is the end of an epoch. The last points say what a
 # way costs after equal epochs. A line that ends earlier needs less time.
